@@ -5,7 +5,7 @@ class EfhcError(Exception):
     """Base of every error that a user can mend; the command line prints it and exits with code 2."""
 
 
-class ExperimentError(EfhcError, ValueError):
+class ExperimentError(EfhcError):
     """A setting is out of range, of the wrong type, or does not fit the others."""
 
 

@@ -1,0 +1,75 @@
+"""The command line: turns words into parts, and errors into one clear line.
+
+Every command is one file with a dataclass: its fields are the flags, `execute` does the work. What is
+heavy is imported in `execute`, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import tyro
+
+from efhc_jax.cli.data import Data
+from efhc_jax.cli.run import Run
+from efhc_jax.config import Experiment
+from efhc_jax.errors import EfhcError
+
+COMMANDS = {"run": Run, "data": Data}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code: 0, or 2 for anything that the user can mend."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        command = parse(arguments)
+        command.execute()
+    except EfhcError as error:
+        print(f"efhc: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"efhc: error: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("efhc: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parse(arguments: list[str]) -> Any:
+    """The command that the words ask for; a config file gives the defaults of the flags."""
+    defaults = _experiment_of_config(arguments)
+    choices: Any = None
+    for name, kind in COMMANDS.items():
+        default = kind(experiment=defaults) if defaults and hasattr(kind, "experiment") else kind()
+        choice = Annotated[kind, tyro.conf.subcommand(name, default=default)]  # type: ignore[valid-type]
+        choices = choice if choices is None else choices | choice
+    return tyro.cli(
+        choices,
+        args=arguments,
+        prog="efhc",
+        description="Simulate decentralized, event-triggered federated learning (EF-HC).",
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
+    )
+
+
+def _experiment_of_config(arguments: list[str]) -> Experiment | None:
+    """The experiment of the last `--config FILE`, if there is one."""
+    path = None
+    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if word == "--config":
+            path = following
+        elif word.startswith("--config="):
+            path = word.removeprefix("--config=")
+    return Experiment.from_toml(path) if path is not None else None
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,99 @@
+"""`efhc run`: one experiment, its summary, its results and its picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from efhc_jax.config import Experiment
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run one experiment: every setting is a flag, and the defaults are the paper's SVM."""
+
+    experiment: Experiment = field(default_factory=Experiment)
+    config: Path | None = None
+    """TOML file with settings by the same names; flags overrule it."""
+    out: Path = Path("out")
+    """Folder for the results: netCDF, picture, and the experiment as run."""
+    data_dir: Path | None = None
+    """Folder with the dataset's files."""
+    trace: bool = False
+    """Keep the whole inside of every iteration (small runs only)."""
+
+    def execute(self) -> None:
+        """Simulate, then store, draw and print."""
+        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.data import load_dataset
+        from efhc_jax.simulation import DivergedError, simulate
+
+        self.out.mkdir(parents=True, exist_ok=True)
+        data = load_dataset(self.experiment.dataset, self.data_dir)
+        start_jax()
+        try:
+            result = simulate(self.experiment, data, trace=self.trace)
+        except DivergedError as error:
+            self._finish(error.result)
+            raise
+        self._finish(result)
+
+    def _finish(self, result: xarray.Dataset) -> None:
+        from rich.console import Console
+
+        from efhc_jax.figures import draw_runs, save_figure
+        from efhc_jax.results import file_stem, save
+
+        stem = file_stem(self.experiment)
+        written = [save(result, self.out / f"{stem}.nc")]
+        written.append(self.out / f"{stem}.toml")
+        written[-1].write_text(self.experiment.to_toml(), encoding="utf-8")
+        if result.sizes["evaluation"]:
+            written.append(save_figure(draw_runs([result]), self.out / f"{stem}.png"))
+        console = Console()
+        console.print(summary_table(self.experiment, result))
+        for path in written:
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def summary_table(experiment: Experiment, result: xarray.Dataset):  # noqa: ANN201
+    """What came out, in a few lines."""
+    from rich.table import Table
+
+    table = Table(title=f"{experiment.policy} on {experiment.dataset}, {experiment.model}")
+    table.add_column("what")
+    table.add_column("value", justify="right")
+    for what, value in summary(result):
+        table.add_row(what, value)
+    return table
+
+
+def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
+    """Names and values of the figures that people look at first."""
+    steps = result.sizes["step"]
+    lines = [("iterations", f"{steps:,}")]
+    if result.sizes["evaluation"]:
+        last = result.isel(evaluation=-1)
+        best, worst = float(last.accuracy.max()), float(last.accuracy.min())
+        lines += [
+            ("accuracy, mean over devices", f"{float(last.accuracy.mean()):.2%}"),
+            ("accuracy, worst and best device", f"{worst:.2%} to {best:.2%}"),
+            ("accuracy of the average model", f"{float(last.mean_model_accuracy):.2%}"),
+            ("consensus error", f"{float(last.consensus_error):.4g}"),
+            ("broadcasts a device and iteration", f"{_rate(last):.3f}"),
+        ]
+    lines += [
+        ("transmission time, total", f"{float(result.transmission_time.sum()):,.1f}"),
+        ("transmission time an iteration", f"{float(result.transmission_time.mean()):.4f}"),
+        ("seconds", f"{result.attrs['seconds']:.1f}"),
+        ("iterations a second", f"{steps / result.attrs['seconds']:,.0f}"),
+    ]
+    return lines
+
+
+def _rate(last: xarray.Dataset) -> float:
+    return float(last.broadcasts.mean()) / max(1, int(last.iteration))

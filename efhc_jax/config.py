@@ -1,0 +1,249 @@
+"""What a person writes: an `Experiment`, checked the moment it is made.
+
+Nothing here touches JAX, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import numbers
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from efhc_jax.data import DATASETS
+from efhc_jax.data.splits import SPLITS
+from efhc_jax.errors import ExperimentError
+from efhc_jax.graphs import DYNAMICS, GRAPHS
+from efhc_jax.models import MODELS
+from efhc_jax.policies import POLICIES
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run, in full. Every default is the paper's SVM setting.
+
+    Example:
+        >>> Experiment(policy="zt", devices=20).policy
+        'zt'
+    """
+
+    model: str = "svm"
+    """What every device trains: svm, lenet5, logistic or quadratic."""
+    dataset: str = "fashion_mnist"
+    """fashion_mnist (60,000/10,000), fashion_mnist_mini (5,000/1,000, embedded) or synthetic."""
+    policy: str = "efhc"
+    """Who broadcasts: efhc, gt, zt, rg, local or central."""
+    devices: int = 10
+    """Number of devices, m."""
+    split: str = "labels"
+    """How the data is spread over devices: labels, iid or dirichlet."""
+    labels_per_device: int = 1
+    """Labels that a device holds, for split=labels."""
+    dirichlet_alpha: float = 0.5
+    """Concentration for split=dirichlet: small is very uneven, large is close to iid."""
+    batch_size: int = 1
+    """Samples in each device's mini-batch."""
+    iterations: int = 12_000
+    """Iterations to run."""
+    eval_every: int = 300
+    """Iterations from one evaluation on the test set to the next."""
+    graph: str = "geometric"
+    """Topology of the physical network: geometric, ring or complete."""
+    connectivity: float = 0.4
+    """Radius within which two devices of a geometric graph are linked (unit square)."""
+    dynamics: str = "static"
+    """How the network changes over time."""
+    r: float = 50.0
+    """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
+    heterogeneity: float = 0.4
+    """Share of devices with weak bandwidth, H."""
+    mean_bandwidth: float = 5000.0
+    """Bandwidth averaged over devices."""
+    weak_bandwidth: float = 1000.0
+    """Bandwidth of a weak device."""
+    norm_order: float = 2.0
+    """Order q of the norm in the trigger, 1 or more; inf for the largest entry."""
+    learning_rate: float = 1.0
+    """a in α(k) = a / (b + k)^c; the thresholds decay with it, γ = α."""
+    learning_rate_offset: float = 1.0
+    """b in α(k)."""
+    learning_rate_decay: float = 0.5
+    """c in α(k)."""
+    seed: int = 0
+    """Where all randomness comes from."""
+
+    def __post_init__(self) -> None:
+        for name, limit in LIMITS.items():
+            object.__setattr__(self, name, limit.check(name, getattr(self, name)))
+        for name, family in FAMILIES.items():
+            check_choice(name, getattr(self, name), family)
+        if self.weak_devices == self.devices and self.weak_bandwidth != self.mean_bandwidth:
+            raise ExperimentError(
+                f"heterogeneity={self.heterogeneity:g}: rounds to all {self.devices} devices weak, "
+                f"and the mean of {self.mean_bandwidth:g} cannot be kept; "
+                f"try {(self.devices - 1) / self.devices:g} or less"
+            )
+        if self.strong_bandwidth <= 0:
+            raise ExperimentError(
+                f"weak_bandwidth={self.weak_bandwidth:g}: {self.weak_devices} such devices leave "
+                f"nothing for the others at mean_bandwidth={self.mean_bandwidth:g}; "
+                f"try at most {self.mean_bandwidth:g}"
+            )
+
+    @property
+    def weak_devices(self) -> int:
+        """Number of weak devices: H·m, rounded to the nearest whole number."""
+        return math.floor(self.heterogeneity * self.devices + 0.5)
+
+    @property
+    def strong_bandwidth(self) -> float:
+        """Bandwidth of every other device, which keeps the mean exact."""
+        weak = self.weak_devices
+        if weak == self.devices:
+            return self.mean_bandwidth
+        total = self.mean_bandwidth * self.devices
+        return (total - self.weak_bandwidth * weak) / (self.devices - weak)
+
+    def replace(self, **changes: Any) -> Experiment:
+        """The same experiment with other values for some fields."""
+        check_names(changes)
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+    def to_json(self) -> str:
+        """The fields as strict JSON; an infinite value is the string "inf"."""
+        fields = {name: _finite_or_word(value) for name, value in self.to_dict().items()}
+        return json.dumps(fields, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Experiment:
+        """The experiment that `to_json` wrote."""
+        fields = json.loads(text)
+        return cls.from_dict({k: math.inf if v == "inf" else v for k, v in fields.items()})
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Experiment:
+        """An experiment from names and values; what is not named keeps its default."""
+        check_names(fields)
+        return cls(**fields)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Experiment:
+        """An experiment from a TOML file with the same names at its top level."""
+        try:
+            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise ExperimentError(f"config={path}: is not text in UTF-8") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
+        try:
+            return cls.from_dict(fields)
+        except ExperimentError as error:
+            raise ExperimentError(f"config={path}: {error}") from None
+
+    def to_toml(self) -> str:
+        """The fields as TOML, which `from_toml` reads back."""
+        lines = (f"{name} = {_toml_value(value)}" for name, value in self.to_dict().items())
+        return "\n".join(lines) + "\n"
+
+
+class Limit(NamedTuple):
+    """The type and the range that one field may have."""
+
+    kind: type
+    low: float
+    high: float = math.inf
+    above_low: bool = False  # the low end itself is out
+    below_high: bool = False  # the high end itself is out
+    infinite: bool = False  # inf is a meaningful value
+
+    def check(self, name: str, value: Any) -> Any:
+        """The value as its own type, or an error that says what is allowed."""
+        wanted = "a whole number" if self.kind is int else "a number"
+        numbers_of_kind = numbers.Integral if self.kind is int else numbers.Real
+        if not isinstance(value, numbers_of_kind) or isinstance(value, bool):
+            raise ExperimentError(f"{name}={value!r}: give {wanted} {self}")
+        inside = self.low < value if self.above_low else self.low <= value
+        inside &= value < self.high if self.below_high else value <= self.high
+        if math.isinf(value) and not self.infinite:
+            inside = False
+        if not inside:
+            raise ExperimentError(f"{name}={value}: out of range; give {wanted} {self}")
+        return self.kind(value)
+
+    def __str__(self) -> str:
+        low = f"above {self.low:g}" if self.above_low else f"of {self.low:g} or more"
+        if math.isinf(self.high):
+            return low + (" (inf is allowed)" if self.infinite else "")
+        return f"{low}, {'below' if self.below_high else 'at most'} {self.high:g}"
+
+
+LIMITS: dict[str, Limit] = {
+    "devices": Limit(int, 1),
+    "labels_per_device": Limit(int, 1),
+    "dirichlet_alpha": Limit(float, 0, above_low=True),
+    "batch_size": Limit(int, 1),
+    "iterations": Limit(int, 1, 2**31 - 2),
+    "eval_every": Limit(int, 1),
+    "connectivity": Limit(float, 0, 1.5, above_low=True),
+    "r": Limit(float, 0, infinite=True),
+    "heterogeneity": Limit(float, 0, 1, below_high=True),
+    "mean_bandwidth": Limit(float, 0, above_low=True),
+    "weak_bandwidth": Limit(float, 0, above_low=True),
+    "norm_order": Limit(float, 1, infinite=True),
+    "learning_rate": Limit(float, 0, above_low=True),
+    "learning_rate_offset": Limit(float, 0, above_low=True),
+    "learning_rate_decay": Limit(float, 0),
+    "seed": Limit(int, 0, 2**32 - 1),
+}
+
+FAMILIES: dict[str, Mapping[str, Any]] = {
+    "model": MODELS,
+    "dataset": DATASETS,
+    "policy": POLICIES,
+    "split": SPLITS,
+    "graph": GRAPHS,
+    "dynamics": DYNAMICS,
+}
+
+
+def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise unless `value` is one of the allowed names."""
+    names = list(allowed)
+    if value not in names:
+        raise ExperimentError(
+            f"{field}={value!r}: unknown{_nearest(value, names)}; choose from {', '.join(names)}"
+        )
+
+
+def check_names(fields: Iterable[str]) -> None:
+    """Raise unless every name is a field of `Experiment`."""
+    known = [field.name for field in dataclasses.fields(Experiment)]
+    for name in fields:
+        if name not in known:
+            hint = _nearest(name, known) or f"; the fields are {', '.join(known)}"
+            raise ExperimentError(f"{name}: no such field{hint}")
+
+
+def _nearest(value: Any, names: list[str]) -> str:
+    close = difflib.get_close_matches(str(value), names, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _finite_or_word(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _toml_value(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)

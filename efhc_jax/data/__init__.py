@@ -1,0 +1,25 @@
+"""Datasets and their split over devices. Host side only: NumPy in, NumPy out."""
+
+from efhc_jax.data.dataset import Dataset
+from efhc_jax.data.sources import (
+    DATASETS,
+    Availability,
+    Source,
+    describe,
+    fetch,
+    load_dataset,
+)
+from efhc_jax.data.splits import SPLITS, Shards, split_data
+
+__all__ = [
+    "DATASETS",
+    "SPLITS",
+    "Availability",
+    "Dataset",
+    "Shards",
+    "Source",
+    "describe",
+    "fetch",
+    "load_dataset",
+    "split_data",
+]

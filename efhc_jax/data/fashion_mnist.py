@@ -1,0 +1,175 @@
+"""Fashion-MNIST, all 60,000 training and 10,000 test images (Xiao et al., arXiv 1708.07747).
+
+It is taken from the first of these places that has it:
+
+1. `data_dir`, if given: a directory with the four IDX files, gzipped or plain;
+2. the environment variable `EFHC_DATA_DIR`, the same;
+3. the cache, `efhc_jax/` under `$XDG_CACHE_HOME` or `~/.cache`;
+4. Debian's package `dataset-fashion-mnist`;
+5. TensorFlow Datasets, as prepared by `fetch` or in TFDS's standard directory.
+
+The contents are verified by SHA-256 each time, so every place gives the same bits in the same
+order. Data that is there but wrong is an error: the next place is tried only where there is
+nothing at all. That holds for the cache too: `fetch` writes it anew, and nothing else
+repairs it behind the user's back.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from efhc_jax.data import tfds
+from efhc_jax.data.dataset import Dataset
+from efhc_jax.data.idx import (
+    IdxFile,
+    IdxSet,
+    Pixels,
+    missing_files,
+    read_idx_directory,
+    verified_dataset,
+)
+from efhc_jax.data.npz import read_npz, write_npz
+from efhc_jax.errors import DataError
+
+NAME = "fashion_mnist"
+DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")
+FILES = IdxSet(
+    IdxFile(
+        "train-images-idx3-ubyte",
+        (60_000, 28, 28),
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    ),
+    IdxFile(
+        "train-labels-idx1-ubyte",
+        (60_000,),
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    ),
+    IdxFile(
+        "t10k-images-idx3-ubyte",
+        (10_000, 28, 28),
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    ),
+    IdxFile(
+        "t10k-labels-idx1-ubyte",
+        (10_000,),
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    ),
+)
+
+
+class Place(NamedTuple):
+    """Somewhere that the dataset was found, and how to read it there."""
+
+    path: Path
+    read: Callable[[], Sequence[Pixels]]
+    worth_caching: bool = False
+
+
+def load(data_dir: Path | None = None, files: IdxSet = FILES) -> Dataset:
+    """Load the dataset from the first place that has it.
+
+    Args:
+        data_dir: A directory with the four IDX files, in place of the search.
+        files: What the files must hold; the published originals unless a test says otherwise.
+
+    Raises:
+        DataError: No place has it, or the first that does holds something damaged.
+    """
+    place = locate(data_dir, files)
+    if place is None:
+        raise DataError(_how_to_get_it(files))
+    arrays = place.read()
+    dataset = verified_dataset(NAME, arrays, files, place.path)
+    if place.worth_caching:
+        _write_cache(arrays)
+    return dataset
+
+
+def locate(data_dir: Path | None = None, files: IdxSet = FILES) -> Place | None:
+    """The first place that has the dataset, or at least a part of it, or None."""
+    from_environment = os.environ.get("EFHC_DATA_DIR")
+    if data_dir is not None:
+        return Place(data_dir, partial(read_idx_directory, data_dir, files, "data_dir"))
+    if from_environment:
+        given = Path(from_environment)
+        return Place(given, partial(read_idx_directory, given, files, "EFHC_DATA_DIR"))
+    if cache_file().is_file():
+        return Place(cache_file(), partial(read_npz, cache_file()))
+    if len(missing_files(DEBIAN_DIRECTORY, files)) < len(files):
+        debian = DEBIAN_DIRECTORY
+        return Place(debian, partial(read_idx_directory, debian, files, "dataset-fashion-mnist"))
+    for directory in (_fetch_directory(), tfds.standard_directory()):
+        if prepared := tfds.find_prepared(directory):
+            return Place(prepared, partial(tfds.read_prepared, prepared), worth_caching=True)
+    return None
+
+
+def where() -> str:
+    """The path that `load` would read, or an empty string."""
+    place = locate()
+    return "" if place is None else str(place.path)
+
+
+def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
+    """Prepare the dataset with TensorFlow Datasets and fill the cache with it.
+
+    Args:
+        data_dir: A directory with the four IDX files; None downloads them (31 MB).
+        files: What the files must hold.
+
+    Returns:
+        The cache file, which `load` finds from now on.
+
+    Raises:
+        DataError: The download failed or is not the original, or the disk refused.
+    """
+    try:
+        prepared = tfds.prepare(_fetch_directory(), files, data_dir)
+        arrays = tfds.read_prepared(prepared)
+        verified_dataset(NAME, arrays, files, prepared)
+        write_npz(cache_file(), arrays)
+    except OSError as error:
+        raise DataError(
+            f"{cache_directory()} cannot be written ({error}); "
+            f"set XDG_CACHE_HOME to a directory that can"
+        ) from error
+    return cache_file()
+
+
+def cache_directory() -> Path:
+    """Where fetched data is kept: `efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "efhc_jax"
+
+
+def cache_file() -> Path:
+    """The cached arrays: what took TFDS seconds to decode takes a tenth of one from here."""
+    return cache_directory() / f"{NAME}.npz"
+
+
+def _fetch_directory() -> Path:
+    """Where `fetch` prepares; not TFDS's standard one, which belongs to the user."""
+    return cache_directory() / "tensorflow_datasets"
+
+
+def _write_cache(arrays: Sequence[Pixels]) -> None:
+    """Cache the arrays; a disk that refuses costs time at the next load, not this run."""
+    try:
+        write_npz(cache_file(), arrays)
+    except OSError as error:
+        warnings.warn(f"{cache_file()} was not written: {error}", RuntimeWarning, stacklevel=4)
+
+
+def _how_to_get_it(files: IdxSet) -> str:
+    names = ", ".join(f"{file.name}.gz" for file in files)
+    return (
+        "dataset='fashion_mnist' was not found on this machine. Any of these mends it:\n"
+        "  - on Debian or Ubuntu: apt install dataset-fashion-mnist\n"
+        "  - efhc data --fetch (downloads 31 MB through TensorFlow Datasets)\n"
+        f"  - put {names} into a directory (the .gz may be unpacked) and give it as data_dir "
+        "or in the environment variable EFHC_DATA_DIR\n"
+        "  - dataset='fashion_mnist_mini', a tenth of it, which comes with this package"
+    )

@@ -1,0 +1,144 @@
+"""The datasets by name. A new one is a module with `load` and `where`, and an entry here."""
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from efhc_jax.data import fashion_mnist, mini, synthetic
+from efhc_jax.data.dataset import Dataset
+from efhc_jax.errors import DataError, ExperimentError
+
+
+class Source(NamedTuple):
+    """How one dataset is had.
+
+    Attributes:
+        load: Returns the dataset, or raises `DataError`.
+        where: Returns what it is read from.
+        samples: Number of training and of test samples.
+        note: A line on what it is.
+        load_from: Returns the dataset from a directory that the user names; None if it has none.
+        fetch: Gets it, from a directory or the network, and returns where it is; None if no need.
+    """
+
+    load: Callable[[], Dataset]
+    where: Callable[[], str]
+    samples: tuple[int, int]
+    note: str
+    load_from: Callable[[Path], Dataset] | None = None
+    fetch: Callable[[Path | None], Path] | None = None
+
+
+class Availability(NamedTuple):
+    """Whether a dataset can be used on this machine.
+
+    Attributes:
+        name: What to give as `dataset`.
+        found: Whether it loads and its checksums are right.
+        where: What it is read from; empty if there is nothing.
+        samples: Number of training and of test samples.
+        note: What it is or, if it was not found, why and what to do.
+    """
+
+    name: str
+    found: bool
+    where: str
+    samples: tuple[int, int]
+    note: str
+
+
+DATASETS: dict[str, Source] = {
+    fashion_mnist.NAME: Source(
+        load=fashion_mnist.load,
+        where=fashion_mnist.where,
+        samples=(60_000, 10_000),
+        note="the full set of the paper's experiments",
+        load_from=fashion_mnist.load,
+        fetch=fashion_mnist.fetch,
+    ),
+    mini.NAME: Source(
+        load=mini.load,
+        where=mini.where,
+        samples=(5_000, 1_000),
+        note="a balanced part of Fashion-MNIST that comes with the package",
+    ),
+    synthetic.NAME: Source(
+        load=synthetic.load,
+        where=synthetic.where,
+        samples=(synthetic.TRAIN_SAMPLES, synthetic.TEST_SAMPLES),
+        note="ten smooth patterns under noise, for tests and first steps",
+    ),
+}
+
+
+def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Dataset:
+    """Load a dataset by name. One never stands in for another: what is missing is an error.
+
+    Args:
+        name: One of `DATASETS`.
+        data_dir: A directory with the dataset's files, for those that have files; the module of
+            each says where it looks otherwise.
+
+    Raises:
+        ExperimentError: There is no such dataset, or it takes no directory.
+        DataError: It is not on this machine, or is damaged.
+
+    Example:
+        >>> load_dataset("fashion_mnist_mini").train_images.shape
+        (5000, 28, 28)
+    """
+    source = _source(name)
+    if data_dir is None:
+        return source.load()
+    if source.load_from is None:
+        raise ExperimentError(
+            f"data_dir={str(data_dir)!r}: dataset={name!r} reads no directory; leave data_dir out"
+        )
+    return source.load_from(Path(data_dir))
+
+
+def fetch(name: str = fashion_mnist.NAME, data_dir: str | PathLike[str] | None = None) -> Path:
+    """Get a dataset that does not come with the package, and keep it in the cache.
+
+    Args:
+        name: One of `DATASETS` that has something to fetch.
+        data_dir: A directory with the dataset's files; None downloads them.
+
+    Returns:
+        Where it is kept.
+
+    Raises:
+        ExperimentError: There is no such dataset, or nothing to fetch for it.
+        DataError: The download failed, or is not the original.
+    """
+    source = _source(name)
+    if source.fetch is None:
+        fetched = ", ".join(key for key, other in DATASETS.items() if other.fetch)
+        raise ExperimentError(
+            f"dataset={name!r}: there is nothing to fetch, it is always at hand; "
+            f"those to fetch are: {fetched}"
+        )
+    return source.fetch(None if data_dir is None else Path(data_dir))
+
+
+def describe() -> list[Availability]:
+    """Which datasets can be used here. Each is loaded, so that `found` means that it works."""
+    return [_availability(name, source) for name, source in DATASETS.items()]
+
+
+def _availability(name: str, source: Source) -> Availability:
+    where = ""
+    try:
+        where = source.where()
+        source.load()
+    except DataError as error:
+        return Availability(name, False, where, source.samples, str(error))
+    return Availability(name, True, source.where(), source.samples, source.note)
+
+
+def _source(name: str) -> Source:
+    if name not in DATASETS:
+        allowed = ", ".join(DATASETS)
+        raise ExperimentError(f"dataset={name!r}: no such dataset; choose one of: {allowed}")
+    return DATASETS[name]

@@ -1,0 +1,202 @@
+"""The split of the training samples over the devices.
+
+A splitter assigns an owner to each sample; `split_data` turns the owners into `Shards`, arrays of
+a fixed shape that a compiled program can index. A new split is one function and a line in `SPLITS`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from efhc_jax.errors import ExperimentError
+
+Labels = npt.NDArray[np.integer]
+Owners = npt.NDArray[np.int32]
+
+_NOBODY = -1
+_MOST_DRAWS = 1_000
+
+
+class Shards(NamedTuple):
+    """Which training samples each of the m devices owns; no sample is owned twice.
+
+    Device i owns `pool[start[i] : start[i] + count[i]]`. Every sample is in the pool, those that
+    nobody owns at its end, so the shapes depend on the dataset and m alone: runs that differ
+    in the split share one compiled program.
+
+    Attributes:
+        pool: int32 (N,), sample indices grouped by device.
+        start: int32 (m,), where each device's samples begin.
+        count: int32 (m,), how many it owns.
+    """
+
+    pool: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int32]
+    count: npt.NDArray[np.int32]
+
+
+class SplitSettings(NamedTuple):
+    """What splitters go by; each reads what concerns it."""
+
+    devices: int
+    labels_per_device: int
+    dirichlet_alpha: float
+    minimum: int
+
+
+def split_data(
+    name: str,
+    labels: Labels,
+    *,
+    devices: int,
+    labels_per_device: int = 1,
+    dirichlet_alpha: float = 0.5,
+    rng: np.random.Generator,
+    minimum: int = 1,
+) -> Shards:
+    """Split the training samples over the devices.
+
+    Args:
+        name: One of `SPLITS`: "labels", "iid" or "dirichlet".
+        labels: (N,), the label of each training sample.
+        devices: Number of devices, m.
+        labels_per_device: For "labels", how many labels each device sees.
+        dirichlet_alpha: For "dirichlet", the concentration: small is uneven, large is even.
+        rng: Source of randomness; the same state gives the same split.
+        minimum: The fewest samples that a device can work with: the batch size.
+
+    Raises:
+        ExperimentError: There is no such split, or the settings do not fit the data.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> shards = split_data("iid", np.array([0, 1, 0, 1, 1]), devices=2, rng=rng)
+        >>> shards.start, shards.count
+        (array([0, 3], dtype=int32), array([3, 2], dtype=int32))
+    """
+    if name not in SPLITS:
+        raise ExperimentError(f"split={name!r}: no such split; choose one of: {', '.join(SPLITS)}")
+    if devices < 1:
+        raise ExperimentError(f"devices={devices}: at least 1 is needed")
+    settings = SplitSettings(devices, labels_per_device, dirichlet_alpha, minimum)
+    shards = _group_by_owner(SPLITS[name](labels, rng, settings), devices)
+    _check_enough_samples(name, shards, minimum)
+    return shards
+
+
+def split_by_labels(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
+    """Give each device a few labels only: the paper's non-iid setting.
+
+    With L labels a device, the m·L (device, label) slots are spread over the labels as evenly as
+    possible. The devices that hold a label share out its samples evenly, and none is
+    given twice. A label that no device holds (m·L fewer than the labels) is left unused.
+    """
+    present = np.unique(labels)
+    if not 1 <= settings.labels_per_device <= len(present):
+        raise ExperimentError(
+            f"labels_per_device={settings.labels_per_device}: "
+            f"the dataset has {len(present)} labels; give 1 to {len(present)}"
+        )
+    held = assign_labels(len(present), settings.devices, settings.labels_per_device, rng)
+    owners = np.full(len(labels), _NOBODY, np.int32)
+    for label, is_held in zip(present, held.T, strict=True):
+        holders = np.flatnonzero(is_held)
+        if len(holders):
+            samples = np.flatnonzero(labels == label)
+            owners[rng.permutation(samples)] = _share_out(len(samples), holders)
+    return owners
+
+
+def split_iid(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
+    """Shuffle all samples and give each device an equal part, to within one sample."""
+    return rng.permutation(_share_out(len(labels), np.arange(settings.devices)))
+
+
+def split_dirichlet(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
+    """Share out each label by proportions drawn from a Dirichlet distribution over devices.
+
+    The usual dial between one label a device (alpha near 0) and iid (alpha large); see Hsu et al.,
+    arXiv 1909.06335. Drawn again until each device has enough samples for a batch.
+    """
+    alpha = settings.dirichlet_alpha
+    if not (alpha > 0 and math.isfinite(alpha)):
+        raise ExperimentError(f"dirichlet_alpha={alpha}: give a number above 0, such as 0.5")
+    present, sizes = np.unique(labels, return_counts=True)
+    counts = _draw_dirichlet_counts(sizes, rng, settings)
+    owners = np.full(len(labels), _NOBODY, np.int32)
+    for label, count in zip(present, counts, strict=True):
+        samples = rng.permutation(np.flatnonzero(labels == label))
+        owners[samples] = np.repeat(np.arange(settings.devices), count)
+    return owners
+
+
+SPLITS: dict[str, Callable[[Labels, np.random.Generator, SplitSettings], Owners]] = {
+    "labels": split_by_labels,
+    "iid": split_iid,
+    "dirichlet": split_dirichlet,
+}
+
+
+def assign_labels(
+    label_count: int, devices: int, labels_per_device: int, rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Which labels each device holds: boolean (devices, label_count).
+
+    Device after device takes the labels that the fewest hold so far, ties broken at random. So
+    a device's labels are distinct, and no label is ever held by two devices more than another.
+    """
+    held = np.zeros((devices, label_count), bool)
+    holders = np.zeros(label_count, int)
+    for device in range(devices):
+        least_held_first = np.lexsort((rng.random(label_count), holders))
+        chosen = least_held_first[:labels_per_device]
+        held[device, chosen] = True
+        holders[chosen] += 1
+    return held
+
+
+def _share_out(samples: int, holders: npt.NDArray[np.integer]) -> Owners:
+    """An owner for each of `samples` places, the holders' parts equal to within one."""
+    return holders[np.arange(samples) % len(holders)].astype(np.int32)
+
+
+def _draw_dirichlet_counts(
+    sizes: npt.NDArray[np.integer], rng: np.random.Generator, settings: SplitSettings
+) -> npt.NDArray[np.int64]:
+    """How many samples of each label each device gets: (labels, devices), rows sum to `sizes`."""
+    devices, minimum = settings.devices, settings.minimum
+    concentration = np.full(devices, settings.dirichlet_alpha)
+    for _ in range(_MOST_DRAWS):
+        proportions = rng.dirichlet(concentration, size=len(sizes))
+        bounds = np.rint(np.cumsum(proportions, axis=1) * sizes[:, None]).astype(np.int64)
+        bounds[:, -1] = sizes  # whatever rounding did to the last sum
+        counts = np.diff(bounds, axis=1, prepend=0)
+        if counts.sum(axis=0).min() >= minimum:
+            return counts
+    raise ExperimentError(
+        f"dirichlet_alpha={settings.dirichlet_alpha}: no split of {sizes.sum():,} samples in "
+        f"{_MOST_DRAWS:,} draws gave each of {devices} devices the batch_size={minimum} samples "
+        f"it needs; try a larger dirichlet_alpha, fewer devices or a smaller batch_size"
+    )
+
+
+def _group_by_owner(owners: Owners, devices: int) -> Shards:
+    """Sort the samples by owner, those of nobody last; within a device by index."""
+    rank = np.where(owners == _NOBODY, devices, owners)
+    pool = np.argsort(rank, kind="stable").astype(np.int32)
+    count = np.bincount(rank, minlength=devices + 1)[:devices].astype(np.int32)
+    start = (np.cumsum(count) - count).astype(np.int32)
+    return Shards(pool, start, count)
+
+
+def _check_enough_samples(name: str, shards: Shards, minimum: int) -> None:
+    poorest = int(np.argmin(shards.count))
+    count = int(shards.count[poorest])
+    if count < max(minimum, 1):
+        raise ExperimentError(
+            f"batch_size={minimum}: device {poorest} of {len(shards.count)} has {count} samples "
+            f"under split={name!r}; try a smaller batch_size, fewer devices or a larger dataset"
+        )

@@ -1,0 +1,175 @@
+"""Fashion-MNIST through TensorFlow Datasets, without TensorFlow.
+
+TFDS reads `array_record` files without TensorFlow, but its own builder needs it to unpack the
+downloads and to encode the images. `_builder` overrides just those two steps. What it writes has
+TFDS's standard layout, and a copy that TFDS prepared itself is read the same way.
+
+TFDS stores records in the order of a hash of their keys. The key of an image is its place in the
+IDX file, so `_original_order` recomputes the hashes and puts the rows back: the arrays equal those
+of the IDX files bit for bit, and one set of checksums serves for both.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from efhc_jax.data.idx import IdxFile, IdxSet, Pixels, damaged, read_idx_directory, read_idx_file
+from efhc_jax.errors import DataError
+
+_NAME = "fashion_mnist"
+_FILE_FORMAT = "array_record"
+
+
+def standard_directory() -> Path:
+    """Where TFDS keeps its datasets unless told otherwise: `TFDS_DATA_DIR` or the home."""
+    given = os.environ.get("TFDS_DATA_DIR")
+    return Path(given) if given else Path.home() / "tensorflow_datasets"
+
+
+def find_prepared(directory: Path) -> Path | None:
+    """The newest prepared Fashion-MNIST under a TFDS directory that can be read, or None.
+
+    A copy in another record format than `array_record` counts as absent: reading it takes
+    TensorFlow. Looks at the description files only, so it does not import TFDS.
+    """
+    descriptions = sorted(directory.glob(f"{_NAME}/*/dataset_info.json"), reverse=True)
+    for description in descriptions:
+        try:
+            file_format = json.loads(description.read_bytes()).get("fileFormat")
+        except (OSError, ValueError, AttributeError) as error:
+            raise damaged(description, f"cannot be read ({error})") from error
+        if file_format == _FILE_FORMAT:
+            return description.parent
+    return None
+
+
+def read_prepared(prepared: Path) -> list[Pixels]:
+    """Read the four arrays, in the order of the IDX files; the caller verifies their contents.
+
+    Args:
+        prepared: The directory of one version, as `find_prepared` returns it.
+
+    Raises:
+        DataError: TFDS cannot read its files.
+    """
+    tfds = _import_tfds()
+    try:
+        builder = tfds.builder_from_directory(prepared)
+        train_images, train_labels = _read_split(builder, "train")
+        test_images, test_labels = _read_split(builder, "test")
+    except Exception as error:  # a damaged record surfaces as whatever its decoder raises
+        raise damaged(prepared, f"cannot be read by TensorFlow Datasets ({error})") from error
+    return [train_images, train_labels, test_images, test_labels]
+
+
+def prepare(directory: Path, files: IdxSet, idx_directory: Path | None = None) -> Path:
+    """Prepare Fashion-MNIST under a TFDS directory and return where it stands.
+
+    An earlier preparation is made anew; files that were downloaded before are used again.
+
+    Args:
+        directory: The TFDS directory to write to.
+        files: The original files, to verify what was downloaded.
+        idx_directory: Holds the IDX files; None downloads them.
+
+    Raises:
+        DataError: The download failed, or the files are not the originals.
+    """
+    tfds = _import_tfds()
+    arrays = None
+    if idx_directory is not None:
+        arrays = read_idx_directory(idx_directory, files, "data_dir")
+    builder = _builder(directory, files, arrays)
+    config = tfds.download.DownloadConfig(download_mode=tfds.GenerateMode.REUSE_CACHE_IF_EXISTS)
+    try:
+        builder.download_and_prepare(download_config=config)
+    except DataError:
+        raise
+    except Exception as error:  # TFDS, requests and the file system each raise their own
+        raise DataError(
+            f"fashion_mnist could not be prepared by TensorFlow Datasets under {directory}: "
+            f"{error}; check the network and the disk, or give a directory that holds "
+            f"the four IDX files as data_dir"
+        ) from error
+    return Path(builder.data_dir)
+
+
+def _import_tfds() -> Any:
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        raise DataError(
+            f"TensorFlow Datasets cannot be imported ({error}); try "
+            f"`pip install tensorflow-datasets importlib_resources array_record`"
+        ) from error
+    return tensorflow_datasets
+
+
+def _builder(directory: Path, files: IdxSet, arrays: list[Pixels] | None) -> Any:
+    """TFDS's own Fashion-MNIST builder, with the two steps replaced that need TensorFlow.
+
+    The class is made here, not at the top of the module, so that TFDS is imported late.
+    """
+    from PIL import Image
+    from tensorflow_datasets.image_classification.mnist import FashionMNIST
+
+    class FashionMnistWithoutTensorflow(FashionMNIST, skip_registration=True):  # type: ignore[misc, call-arg]
+        """Reads the gzip files itself and hands over PIL images, which TFDS encodes alone."""
+
+        name = _NAME  # the standard name, hence the standard layout
+
+        def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
+            train_images, train_labels, test_images, test_labels = (
+                _download(dl_manager, self.URL, files) if arrays is None else arrays
+            )
+            return {
+                "train": self._generate_examples(train_images, train_labels),
+                "test": self._generate_examples(test_images, test_labels),
+            }
+
+        def _generate_examples(self, images: Pixels, labels: Pixels) -> Any:
+            for index, (image, label) in enumerate(zip(images, labels, strict=True)):
+                yield index, {"image": Image.fromarray(image), "label": int(label)}
+
+    return FashionMnistWithoutTensorflow(data_dir=directory, file_format=_FILE_FORMAT)
+
+
+def _download(dl_manager: Any, url: str, files: IdxSet) -> list[Pixels]:
+    """Download the four files through TFDS, which checks its own checksums, and read them."""
+    paths = dl_manager.download({file.name: f"{url}{file.name}.gz" for file in files})
+    return [_read_download(Path(paths[file.name]), file) for file in files]
+
+
+def _read_download(path: Path, file: IdxFile) -> Pixels:
+    """Read a downloaded file; a wrong one is removed, since TFDS would take it again next time."""
+    try:
+        return read_idx_file(path, file)
+    except DataError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _read_split(builder: Any, split: str) -> tuple[Pixels, Pixels]:
+    """Images (N, height, width) and labels (N,) of one split, in the order of the IDX files."""
+    source = builder.as_data_source(split)
+    records = source.__getitems__(range(len(source)))  # one batched read, far quicker than N
+    stored_images = np.stack([record["image"][..., 0] for record in records])
+    stored_labels = np.array([record["label"] for record in records], np.uint8)
+    order = _original_order(split, len(records))
+    return stored_images[order], stored_labels[order]
+
+
+def _original_order(split: str, count: int) -> npt.NDArray[np.intp]:
+    """For each sample of the IDX file, the position that TFDS stored it at.
+
+    TFDS sorts by a salted hash of the key, and promises not to change that within a version.
+    """
+    from tensorflow_datasets.core.hashing import Hasher
+
+    hash_key = Hasher(split).hash_key
+    stored = np.array(sorted(range(count), key=hash_key), np.intp)  # sample at each position
+    return np.argsort(stored)

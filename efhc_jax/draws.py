@@ -1,0 +1,57 @@
+"""What is drawn anew in every iteration: mini-batches and the policies' coins.
+
+Each draw depends on the run's key and the absolute iteration alone, so a run does not depend on how it
+is cut into chunks, where it resumes, or which batch it is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from efhc_jax.data.splits import Shards
+from efhc_jax.streams import Stream
+
+
+def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:
+    """The key of one stream of a run."""
+    return jax.random.fold_in(key, int(stream))
+
+
+def draw_samples(
+    key: Key[Array, ""], iteration: Int[Array, ""], shards: Shards, batch_size: int
+) -> Int[Array, "device batch"]:
+    """Each device's mini-batch: a uniform subset of its own samples, as indices into the dataset.
+
+    Floyd's algorithm: the t-th draw is uniform over the first count − B + t + 1 samples, and stands for
+    the last of these where it repeats an earlier one.
+    """
+    last = shards.count[:, None] - batch_size + jnp.arange(batch_size)
+    now = jax.random.fold_in(stream_key(key, Stream.BATCHES), iteration)
+    drawn = jax.random.randint(now, last.shape, 0, last + 1)
+
+    def place(t: Int[Array, ""], chosen: Int[Array, "device batch"]) -> Int[Array, "device batch"]:
+        repeated = jnp.any(chosen == drawn[:, t, None], axis=1)
+        return chosen.at[:, t].set(jnp.where(repeated, last[:, t], drawn[:, t]))
+
+    chosen = drawn if batch_size == 1 else jax.lax.fori_loop(0, batch_size, place, -jnp.ones_like(drawn))
+    return shards.pool[shards.start[:, None] + chosen]
+
+
+def draw_coins(
+    key: Key[Array, ""], iteration: Int[Array, ""], devices: int
+) -> Float[Array, "device"]:
+    """One uniform number on [0, 1) a device."""
+    now = jax.random.fold_in(stream_key(key, Stream.POLICY), iteration)
+    return jax.random.uniform(now, (devices,))
+
+
+def draw_models(
+    key: Key[Array, ""], init: Callable[[Key[Array, ""]], Array], devices: int
+) -> Float[Array, "device parameter"]:
+    """W(0): every device starts from its own random model."""
+    keys = jax.random.split(stream_key(key, Stream.MODELS), devices)
+    return jax.vmap(init)(keys)

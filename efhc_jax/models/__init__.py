@@ -1,0 +1,37 @@
+"""Models: what every device trains. One file each, and one line here.
+
+An entry is where the factory is found, as "module:function", or the factory itself; so the names are
+known without importing JAX. A factory takes the image shape and the number of classes.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from efhc_jax.models.base import Model
+
+MODELS: dict[str, str | Callable[[tuple[int, int], int], Model]] = {
+    "svm": "efhc_jax.models.svm:svm",
+    "lenet5": "efhc_jax.models.lenet5:lenet5",
+    "logistic": "efhc_jax.models.logistic:logistic",
+    "quadratic": "efhc_jax.models.quadratic:quadratic",
+}
+
+
+def make_model(name: str, image_shape: tuple[int, int], classes: int) -> Model:
+    """The named model for these images; the same object for the same arguments."""
+    return _make(MODELS[name], image_shape, classes)
+
+
+@functools.cache
+def _make(
+    entry: str | Callable[[tuple[int, int], int], Model], image_shape: tuple[int, int], classes: int
+) -> Model:
+    if isinstance(entry, str):
+        module, function = entry.split(":")
+        entry = getattr(importlib.import_module(module), function)
+    return entry(image_shape, classes)

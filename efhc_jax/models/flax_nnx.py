@@ -1,0 +1,56 @@
+"""Any Flax NNX module as a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Float, Key
+
+from efhc_jax.models.base import Model
+
+
+def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations__["loss"]) -> Model:
+    """A model from a Flax NNX module that maps one batch of images to scores.
+
+    Args:
+        build: makes the module from its random streams, for example
+            `lambda rngs: MyNetwork(rngs=rngs)`. All of its state must be `nnx.Param`.
+        loss: from scores (batch, class) and labels (batch,) to the loss of each sample.
+
+    Example:
+        >>> import optax
+        >>> class Tiny(nnx.Module):
+        ...     def __init__(self, rngs):
+        ...         self.dense = nnx.Linear(784, 10, rngs=rngs)
+        ...     def __call__(self, images):
+        ...         return self.dense(images.reshape(len(images), -1))
+        >>> from_nnx(Tiny, optax.softmax_cross_entropy_with_integer_labels).size
+        7850
+    """
+    template = nnx.eval_shape(lambda: build(nnx.Rngs(0)))
+    graph, shapes, rest = nnx.split(template, nnx.Param, ...)
+    if jax.tree.leaves(rest):
+        kinds = sorted({type(leaf).__name__ for _, leaf in rest.flat_state()})
+        raise TypeError(
+            f"the module keeps state besides nnx.Param ({', '.join(kinds)}); "
+            "a row holds parameters only, so leave out dropout and batch statistics"
+        )
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+
+    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
+        params = jax.tree.leaves(nnx.state(build(nnx.Rngs(key)), nnx.Param))
+        return jnp.concatenate([leaf.ravel() for leaf in params]).astype(jnp.result_type(float))
+
+    def logits(
+        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
+    ) -> Float[Array, "batch class"]:
+        pieces = jnp.split(row, ends[:-1])
+        params = [piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True)]
+        return nnx.merge(graph, jax.tree.unflatten(structure, params), rest)(images)
+
+    return Model(int(ends[-1]), init, logits, loss)

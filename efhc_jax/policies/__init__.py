@@ -1,0 +1,18 @@
+"""Policies: who broadcasts now. One file each, and one line here.
+
+They are values of one traced index, so that runs under different policies share a compiled program.
+"""
+
+from efhc_jax.policies import central, efhc, gt, local, rg, zt
+from efhc_jax.policies.base import Policy, Situation
+
+POLICIES: dict[str, Policy] = {
+    "efhc": efhc.POLICY,
+    "gt": gt.POLICY,
+    "zt": zt.POLICY,
+    "rg": rg.POLICY,
+    "local": local.POLICY,
+    "central": central.POLICY,
+}
+
+__all__ = ["POLICIES", "Policy", "Situation"]

@@ -1,0 +1,18 @@
+"""A coordinator averages all models in every iteration: the ceiling for the decentralized ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from efhc_jax.policies.base import Policy, Situation
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool
+
+
+def fires(now: Situation) -> Bool[Array, "device"]:
+    """Everybody uploads, always."""
+    return now.coin >= 0
+
+
+POLICY = Policy(fires, uses_new_links=False, coordinated=True)

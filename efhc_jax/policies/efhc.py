@@ -1,0 +1,18 @@
+"""EF-HC: thresholds that grow with how scarce a device's bandwidth is (arXiv 2204.03726)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from efhc_jax.policies.base import Policy, Situation
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool
+
+
+def fires(now: Situation) -> Bool[Array, "device"]:
+    """e_i ≥ r·ρ_i·γ(k), with ρ_i = 1/b_i."""
+    return now.deviation >= now.r / now.bandwidth * now.decay
+
+
+POLICY = Policy(fires)

@@ -1,0 +1,18 @@
+"""No communication at all: the floor that every other policy should beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from efhc_jax.policies.base import Policy, Situation
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool
+
+
+def fires(now: Situation) -> Bool[Array, "device"]:
+    """Nobody, ever."""
+    return now.coin < 0
+
+
+POLICY = Policy(fires, uses_new_links=False)

@@ -1,0 +1,172 @@
+"""The compiled program: a batch of runs, started, advanced by many iterations, and evaluated.
+
+Every function here takes runs stacked along the first axis, and is compiled once for each `Spec` and
+shape: the values of the runs, and the data, are arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset
+from efhc_jax.draws import draw_coins, draw_models, draw_samples
+from efhc_jax.models import make_model
+from efhc_jax.models.base import normalise
+from efhc_jax.policies import POLICIES
+from efhc_jax.scenario import Hyper
+from efhc_jax.step import Info, Inputs, Rules, State, start, step
+
+_TEST_CHUNK = 500  # test images that are evaluated at once
+
+
+class Spec(NamedTuple):
+    """What decides shapes and code, and so a compilation."""
+
+    rules: Rules
+    devices: int
+    batch_size: int
+
+
+class Samples(NamedTuple):
+    """Images and labels, on the accelerator."""
+
+    images: Array  # uint8 (sample, height, width)
+    labels: Array  # int32 (sample,)
+
+
+class Moment(NamedTuple):
+    """Everything about one iteration, from which a recorder takes what it wants."""
+
+    sample: Array  # (device, batch), indices into the training set
+    inputs: Inputs
+    info: Info
+    after: State
+
+
+Recorder = Callable[[Moment], dict[str, Array]]
+
+
+def make_spec(experiment: Experiment, dataset: Dataset) -> Spec:
+    """The static part of an experiment."""
+    model = make_model(experiment.model, dataset.image_shape, dataset.classes)
+    rules = Rules(model, tuple(POLICIES.values()), experiment.norm_order)
+    return Spec(rules, experiment.devices, experiment.batch_size)
+
+
+def record_summary(moment: Moment) -> dict[str, Array]:
+    """The few numbers of every iteration that a run always keeps."""
+    return {
+        "transmission_time": moment.info.transmission_time,
+        "train_loss": moment.info.train_loss,
+        "links_used": moment.info.used_links.sum(dtype=jnp.int32) // 2,
+        "finite": jnp.isfinite(moment.info.deviation),
+    }
+
+
+def record_trace(moment: Moment) -> dict[str, Array]:
+    """The whole inside of every iteration, for small runs that are to be checked by hand."""
+    return record_summary(moment) | {
+        "weights": moment.after.weights,
+        "last_broadcast": moment.after.last_broadcast,
+        "adjacency": moment.inputs.adjacency,
+        "used_links": moment.info.used_links,
+        "fired": moment.info.fired,
+        "sample": moment.sample,
+    }
+
+
+@functools.partial(jax.jit, static_argnames="spec")
+def initialise(spec: Spec, hypers: Hyper) -> State:
+    """The states of all runs before their first iteration."""
+
+    def one(hyper: Hyper) -> State:
+        weights = draw_models(hyper.key, spec.rules.model.init, spec.devices)
+        return start(weights, hyper.adjacency)
+
+    return jax.vmap(one)(hypers)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states",)
+)
+def advance(
+    spec: Spec,
+    record: Recorder,
+    length: int,
+    hypers: Hyper,
+    states: State,
+    first: Array,
+    train: Samples,
+) -> tuple[State, dict[str, Array]]:
+    """All runs by `length` iterations from iteration `first` on, with what was recorded."""
+
+    def one(hyper: Hyper, state: State) -> tuple[State, dict[str, Array]]:
+        iterations = first + jnp.arange(length)
+        sample = jax.vmap(lambda k: draw_samples(hyper.key, k, hyper.shards, spec.batch_size))
+        coin = jax.vmap(lambda k: draw_coins(hyper.key, k, spec.devices))
+
+        def body(state: State, drawn: tuple[Array, Array, Array]) -> tuple[State, dict[str, Array]]:
+            iteration, sample, coin = drawn
+            images, labels = train.images[sample], train.labels[sample]
+            inputs = Inputs(iteration, hyper.adjacency, images, labels, coin)
+            state, info = step(spec.rules, hyper, state, inputs)
+            return state, record(Moment(sample, inputs, info, state))
+
+        return jax.lax.scan(body, state, (iterations, sample(iterations), coin(iterations)))
+
+    return jax.vmap(one)(hypers, states)
+
+
+@functools.partial(jax.jit, static_argnames="spec")
+def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
+    """How good every device's model is on the whole test set, and how far they are apart."""
+
+    def one(state: State) -> dict[str, Array]:
+        mean = jnp.mean(state.weights, axis=0)
+        rows = jnp.concatenate([state.weights, mean[None]])
+        accuracy, loss = _accuracy_and_loss(spec, rows, test)
+        return {
+            "accuracy": accuracy[:-1],
+            "test_loss": loss[:-1],
+            "mean_model_accuracy": accuracy[-1],
+            "consensus_error": jnp.sqrt(jnp.sum((state.weights - mean) ** 2) / spec.devices),
+            "broadcasts": state.broadcasts,
+            "finite": jnp.isfinite(state.weights).all(axis=1),
+        }
+
+    return jax.lax.map(one, states)
+
+
+def _accuracy_and_loss(
+    spec: Spec, rows: Float[Array, "row parameter"], test: Samples
+) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
+    """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
+    model = spec.rules.model
+
+    def sums(chunk: Samples) -> tuple[Array, Array]:
+        images = normalise(chunk.images)  # once for all rows
+        logits = jax.vmap(model.logits, (0, None))(rows, images)
+        right = jnp.argmax(logits, axis=-1) == chunk.labels
+        loss = jax.vmap(model.loss, (0, None))(logits, chunk.labels)
+        return right.sum(1, dtype=jnp.int32), loss.sum(1)
+
+    total = len(test.labels)
+    whole = total - total % _TEST_CHUNK
+
+    def cut(array: Array) -> Array:
+        return array[:whole].reshape(-1, _TEST_CHUNK, *array.shape[1:])
+
+    parts: list[Any] = []
+    if whole:
+        parts.append(jax.tree.map(lambda s: s.sum(0), jax.lax.map(sums, jax.tree.map(cut, test))))
+    if whole < total:
+        parts.append(sums(jax.tree.map(lambda array: array[whole:], test)))
+    right, loss = jax.tree.map(lambda *p: sum(p), *parts)
+    return right / total, loss / total

@@ -1,0 +1,156 @@
+"""What a run returns and stores: one labelled dataset, with everything needed to run it again."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from efhc_jax.config import Experiment
+from efhc_jax.errors import DataError
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = 1  # of the stored files; a file with a larger number is from a newer version
+
+_DIMENSIONS = {
+    "accuracy": ("evaluation", "device"),
+    "test_loss": ("evaluation", "device"),
+    "mean_model_accuracy": ("evaluation",),
+    "consensus_error": ("evaluation",),
+    "broadcasts": ("evaluation", "device"),
+    "transmission_time": ("step",),
+    "train_loss": ("step",),
+    "links_used": ("step",),
+    "bandwidth": ("device",),
+    "degree": ("device",),
+    "weights": ("instant", "device", "parameter"),
+    "last_broadcast": ("instant", "device", "parameter"),
+    "adjacency": ("step", "device", "neighbor"),
+    "used_links": ("step", "device", "neighbor"),
+    "fired": ("step", "device"),
+    "sample": ("step", "device", "batch"),
+}
+
+_DESCRIPTIONS = {
+    "accuracy": "share of the test set that each device's own model gets right",
+    "test_loss": "mean loss of each device's own model on the test set",
+    "mean_model_accuracy": "share of the test set that the average of all models gets right",
+    "consensus_error": "distance of the models from their average, Frobenius norm over sqrt(m)",
+    "broadcasts": "how often each device has broadcast so far",
+    "transmission_time": "mean over devices of the share of links in use times n/b",
+    "train_loss": "mean over devices of the mini-batch loss, before the step",
+    "links_used": "number of links that carried parameters",
+    "bandwidth": "average bandwidth on a device's outgoing links",
+    "degree": "number of a device's neighbours at iteration 0",
+    "weights": "W(k), from k = 0",
+    "last_broadcast": "the models that were last broadcast, from k = 0",
+    "adjacency": "physical links",
+    "used_links": "links that carried parameters",
+    "fired": "devices that broadcast",
+    "sample": "indices into the training set",
+}
+
+
+class Record(NamedTuple):
+    """What one run gave, as plain arrays."""
+
+    bandwidth: np.ndarray  # (device,)
+    degree: np.ndarray  # (device,)
+    initial_weights: np.ndarray  # (device, parameter)
+    iterations: np.ndarray  # (evaluation,)
+    evaluations: dict[str, np.ndarray]  # each (evaluation, …)
+    steps: dict[str, np.ndarray]  # each (step, …)
+
+
+def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarray.Dataset:
+    """The labelled dataset of one run."""
+    import xarray
+
+    arrays = dict(record.evaluations) | dict(record.steps)
+    arrays |= {"bandwidth": record.bandwidth, "degree": record.degree}
+    for name in ("weights", "last_broadcast"):
+        if name in arrays:  # a trace: W(0) comes before the first step
+            arrays[name] = np.concatenate([record.initial_weights[None], arrays[name]])
+    variables = {
+        name: xarray.Variable(
+            _DIMENSIONS[name], array, {"description": _DESCRIPTIONS[name]}
+        )
+        for name, array in arrays.items()
+    }
+    coordinates = {
+        "iteration": ("evaluation", record.iterations),
+        "device": np.arange(len(record.bandwidth)),
+    }
+    return xarray.Dataset(variables, coordinates, attributes(experiment, seconds))
+
+
+def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
+    """Where a result comes from: settings, versions, platform and time."""
+    packages = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    device = jax.devices()[0]
+    return {
+        "format": FORMAT,
+        "experiment": experiment.to_json(),
+        "versions": json.dumps(versions),
+        "python": platform.python_version(),
+        "platform": f"{device.platform} ({device.device_kind}) on {platform.platform()}",
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+    }
+
+
+def save(dataset: xarray.Dataset, path: str | Path) -> Path:
+    """Store a dataset as netCDF. The file is there in full or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    compressed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
+    try:
+        dataset.to_netcdf(part, engine="h5netcdf", encoding=compressed)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def load(path: str | Path) -> xarray.Dataset:
+    """A stored dataset, read into memory.
+
+    Raises:
+        DataError: the file is missing, damaged, not one of ours, or from a newer version.
+    """
+    import xarray
+
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as stored:
+            dataset = stored.load()
+    except Exception as error:  # the HDF5 stack raises many kinds
+        raise DataError(f"{path}: cannot be read as netCDF ({error})") from None
+    if "format" not in dataset.attrs or "experiment" not in dataset.attrs:
+        raise DataError(f"{path}: was not written by efhc")
+    if int(dataset.attrs["format"]) > FORMAT:
+        raise DataError(
+            f"{path}: format {dataset.attrs['format']} is from a newer version of efhc-jax; "
+            "upgrade to read it"
+        )
+    return dataset
+
+
+def file_stem(experiment: Experiment) -> str:
+    """A file name for an experiment: readable, and different where the settings are."""
+    digest = hashlib.sha256(experiment.to_json().encode()).hexdigest()[:8]
+    return f"{experiment.policy}-{experiment.model}-{experiment.dataset}-{digest}"

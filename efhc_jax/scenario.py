@@ -1,0 +1,68 @@
+"""From what a person wrote to the arrays of one run.
+
+`Experiment` decides shapes and values; `Hyper` holds the values alone, as arrays that the compiled
+program takes as arguments. Runs that differ only in these share one compilation and one batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset
+from efhc_jax.data.splits import Shards, split_data
+from efhc_jax.graphs import GRAPHS
+from efhc_jax.policies import POLICIES
+from efhc_jax.resources import bandwidths
+from efhc_jax.streams import Stream, host_stream
+
+
+class Hyper(NamedTuple):
+    """The values of one run; a batch of runs has them stacked along a new first axis."""
+
+    key: Key[Array, ""]
+    policy: Int[Array, ""]  # position in POLICIES
+    r: Float[Array, ""]
+    learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
+    bandwidth: Float[Array, "device"]  # b_i
+    adjacency: Bool[Array, "device device"]  # A(0)
+    shards: Shards  # which samples each device owns
+
+
+def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
+    """Draw the network, the bandwidths and the split of one experiment."""
+    e = experiment
+    adjacency = GRAPHS[e.graph](e.devices, e.connectivity, host_stream(e.seed, Stream.GRAPH))
+    shards = split_data(
+        e.split,
+        dataset.train_labels,
+        devices=e.devices,
+        labels_per_device=e.labels_per_device,
+        dirichlet_alpha=e.dirichlet_alpha,
+        minimum=e.batch_size,
+        rng=host_stream(e.seed, Stream.SPLIT),
+    )
+    real = jnp.result_type(float)
+    return Hyper(
+        key=jax.random.key(e.seed),
+        policy=np.asarray(list(POLICIES).index(e.policy), np.int32),
+        r=np.asarray(e.r, real),
+        learning_rate=(
+            np.asarray(e.learning_rate, real),
+            np.asarray(e.learning_rate_offset, real),
+            np.asarray(e.learning_rate_decay, real),
+        ),
+        bandwidth=bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)).astype(real),
+        adjacency=adjacency,
+        shards=shards,
+    )
+
+
+def stack(hypers: list[Hyper]) -> Hyper:
+    """The values of several runs as one batch."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *hypers)

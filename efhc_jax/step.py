@@ -1,0 +1,157 @@
+"""One iteration of EF-HC in matrix form, to be read beside Algorithm 1 of the paper.
+
+    W(k+1) = P(k)·W(k) − α(k)·G(k)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, UInt8
+
+from efhc_jax.mixing import mix, transition_matrix, used_links
+from efhc_jax.models.base import Model, normalise
+from efhc_jax.policies import Policy, Situation
+from efhc_jax.resources import transmission_time, upload_time
+from efhc_jax.scenario import Hyper
+from efhc_jax.schedules import power_decay
+
+
+class Rules(NamedTuple):
+    """What is fixed when the program is compiled."""
+
+    model: Model
+    policies: tuple[Policy, ...]
+    norm_order: float  # q
+
+
+class State(NamedTuple):
+    """All that the next iteration needs from the ones before it."""
+
+    weights: Float[Array, "device parameter"]  # W(k)
+    last_broadcast: Float[Array, "device parameter"]  # Ŵ(k)
+    adjacency: Bool[Array, "device device"]  # A(k−1)
+    broadcasts: Int[Array, "device"]  # how often each device has broadcast
+
+
+class Inputs(NamedTuple):
+    """What iteration k is given from outside."""
+
+    iteration: Int[Array, ""]  # k
+    adjacency: Bool[Array, "device device"]  # A(k)
+    images: UInt8[Array, "device batch height width"]
+    labels: Int[Array, "device batch"]
+    coin: Float[Array, "device"]  # uniform on [0, 1)
+
+
+class Info(NamedTuple):
+    """What happened in iteration k. What a run does not record costs nothing."""
+
+    fired: Bool[Array, "device"]  # v_i(k)
+    used_links: Bool[Array, "device device"]  # v_ij(k)
+    deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
+    transmission_time: Float[Array, ""]
+    train_loss: Float[Array, ""]  # mean over devices, at W(k)
+
+
+def start(weights: Float[Array, "device parameter"], adjacency: Bool[Array, "..."]) -> State:
+    """The state before the first iteration: Ŵ(0) = W(0), and no link is new."""
+    idle = jnp.zeros(len(weights), jnp.int32)
+    return State(weights, weights, adjacency, idle)
+
+
+def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[State, Info]:
+    """Advance all devices by one iteration."""
+    weights, last_broadcast = state.weights, state.last_broadcast
+    rate = power_decay(*hyper.learning_rate)(inputs.iteration)
+
+    # Event 2: who has moved far enough from its last broadcast?
+    deviation = normalised_distance(weights, last_broadcast, rules.norm_order)
+    situation = Situation(
+        iteration=inputs.iteration,
+        deviation=deviation,
+        decay=rate,  # γ = α
+        r=hyper.r,
+        bandwidth=hyper.bandwidth,
+        coin=inputs.coin,
+        broadcasts=state.broadcasts,
+    )
+    choice = _decide(rules.policies, hyper.policy, situation)
+
+    # Event 1: a link that has just appeared is used whoever fired.
+    known = jnp.where(choice.uses_new_links, state.adjacency, inputs.adjacency)
+    links = used_links(inputs.adjacency, known, choice.fired) & ~choice.coordinated
+
+    # Event 3: average over the links in use, or over everybody where there is a coordinator.
+    transition = transition_matrix(inputs.adjacency, links)
+    transition = jnp.where(choice.coordinated, 1 / len(weights), transition)
+
+    # Event 4: a gradient step, taken from where the models were before averaging.
+    loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
+    new = State(
+        weights=mix(transition, weights) - rate * gradient,
+        last_broadcast=jnp.where(choice.fired[:, None], weights, last_broadcast),
+        adjacency=inputs.adjacency,
+        broadcasts=state.broadcasts + choice.fired,
+    )
+    size = rules.model.size
+    time = jnp.where(
+        choice.coordinated,
+        upload_time(hyper.bandwidth, size),
+        transmission_time(links, inputs.adjacency, hyper.bandwidth, size),
+    )
+    return new, Info(choice.fired, links, deviation, time, jnp.mean(loss))
+
+
+def normalised_distance(
+    weights: Float[Array, "device parameter"],
+    reference: Float[Array, "device parameter"],
+    order: float,
+) -> Float[Array, "device"]:
+    """n^(-1/q)·‖w_i − ŵ_i‖_q of each row: the q-mean of the absolute differences."""
+    difference = jnp.abs(weights - reference)
+    if order == 1:
+        return jnp.mean(difference, axis=1)
+    if order == 2:
+        return jnp.sqrt(jnp.mean(difference**2, axis=1))
+    largest = jnp.max(difference, axis=1)
+    if math.isinf(order):
+        return largest
+    # Powers of small numbers vanish in 32 bits, so they are taken relative to the largest entry.
+    scale = jnp.where(largest > 0, largest, 1)
+    relative = difference / scale[:, None]
+    return scale * jnp.mean(relative**order, axis=1) ** (1 / order)
+
+
+class _Choice(NamedTuple):
+    fired: Bool[Array, "device"]
+    uses_new_links: Bool[Array, ""]
+    coordinated: Bool[Array, ""]
+
+
+def _decide(
+    policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Situation
+) -> _Choice:
+    """What the chosen policy says.
+
+    All of them are asked, because they cost next to nothing and the choice may differ between the
+    runs of a batch.
+    """
+    fired = jnp.stack([policy.fires(situation) for policy in policies])
+    new_links = jnp.array([policy.uses_new_links for policy in policies])
+    coordinated = jnp.array([policy.coordinated for policy in policies])
+    return _Choice(fired[chosen], new_links[chosen], coordinated[chosen])
+
+
+def _loss_and_gradient(
+    model: Model, weights: Float[Array, "device parameter"], inputs: Inputs
+) -> tuple[Float[Array, "device"], Float[Array, "device parameter"]]:
+    """Each device's loss on its own mini-batch, and the gradient of that: the rows of G(k)."""
+
+    def objective(row: Array, images: Array, labels: Array) -> Array:
+        return jnp.mean(model.loss(model.logits(row, normalise(images)), labels))
+
+    return jax.vmap(jax.value_and_grad(objective))(weights, inputs.images, inputs.labels)
