@@ -145,13 +145,14 @@ def run_batch(
     records = []
     for run, divergence in enumerate(divergences):
         last = int(times[-1]) if divergence is None else divergence.iteration - 1
+        kept = int((times <= last).sum())
         records.append(
             Record(
                 bandwidth=np.asarray(hypers.bandwidth[run]),
                 degree=np.asarray(hypers.adjacency[run]).sum(1),
                 initial_weights=initial[run],
-                iterations=times[times <= last],
-                evaluations={k: v[run, times <= last] for k, v in joined_evaluations.items()},
+                iterations=times[:kept],
+                evaluations={k: v[run, :kept] for k, v in joined_evaluations.items()},
                 steps={k: v[run, : max(last, 0)] for k, v in joined_steps.items()},
             )
         )

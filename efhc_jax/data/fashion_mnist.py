@@ -127,6 +127,7 @@ def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
         DataError: The download failed or is not the original, or the disk refused.
     """
     try:
+        _fetch_directory().mkdir(parents=True, exist_ok=True)
         prepared = tfds.prepare(_fetch_directory(), files, data_dir)
         arrays = tfds.read_prepared(prepared)
         verified_dataset(NAME, arrays, files, prepared)

@@ -35,7 +35,7 @@ class Shards(NamedTuple):
 
     pool: npt.NDArray[np.int32]
     start: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int32]
+    count: npt.NDArray[np.int32]  # type: ignore[assignment]  # hides tuple.count
 
 
 class SplitSettings(NamedTuple):

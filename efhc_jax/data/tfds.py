@@ -117,7 +117,7 @@ def _builder(directory: Path, files: IdxSet, arrays: list[Pixels] | None) -> Any
     from PIL import Image
     from tensorflow_datasets.image_classification.mnist import FashionMNIST
 
-    class FashionMnistWithoutTensorflow(FashionMNIST, skip_registration=True):  # type: ignore[misc, call-arg]
+    class FashionMnistWithoutTensorflow(FashionMNIST, skip_registration=True):  # type: ignore[call-arg]
         """Reads the gzip files itself and hands over PIL images, which TFDS encodes alone."""
 
         name = _NAME  # the standard name, hence the standard layout
@@ -150,6 +150,7 @@ def _read_download(path: Path, file: IdxFile) -> Pixels:
         return read_idx_file(path, file)
     except DataError:
         path.unlink(missing_ok=True)
+        path.with_name(f"{path.name}.INFO").unlink(missing_ok=True)  # TFDS's notes on it
         raise
 
 

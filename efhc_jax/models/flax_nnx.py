@@ -34,7 +34,7 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations_
     template = nnx.eval_shape(lambda: build(nnx.Rngs(0)))
     graph, shapes, rest = nnx.split(template, nnx.Param, ...)
     if jax.tree.leaves(rest):
-        kinds = sorted({type(leaf).__name__ for _, leaf in rest.flat_state()})
+        kinds = sorted({type(leaf).__name__ for leaf in jax.tree.leaves(rest, is_leaf=_is_variable)})
         raise TypeError(
             f"the module keeps state besides nnx.Param ({', '.join(kinds)}); "
             "a row holds parameters only, so leave out dropout and batch statistics"
@@ -54,3 +54,7 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations_
         return nnx.merge(graph, jax.tree.unflatten(structure, params), rest)(images)
 
     return Model(int(ends[-1]), init, logits, loss)
+
+
+def _is_variable(node: object) -> bool:
+    return isinstance(node, nnx.Variable)

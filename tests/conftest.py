@@ -1,0 +1,38 @@
+"""Shared by all tests: small problems, 64-bit where numbers are compared, a compilation cache."""
+
+import os
+from pathlib import Path
+
+_CACHE = Path(__file__).parents[1] / ".jax_cache"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import hypothesis
+import jax
+import numpy as np
+import pytest
+
+from efhc_jax.data import Dataset
+
+hypothesis.settings.register_profile("repo", deadline=None, derandomize=True, max_examples=60)
+hypothesis.settings.load_profile("repo")
+
+
+@pytest.fixture
+def x64():
+    """Numbers in 64 bits, to compare with the oracle."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """Forty 3×3 images in four classes: small enough for an oracle made of Python loops."""
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(4), 15).astype(np.int32)
+    prototypes = rng.integers(0, 256, (4, 3, 3))
+    noise = rng.integers(-60, 61, (60, 3, 3))
+    images = np.clip(prototypes[labels] + noise, 0, 255).astype(np.uint8)
+    return Dataset("tiny", images[:40], labels[:40], images[40:], labels[40:])
