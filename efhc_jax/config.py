@@ -36,7 +36,7 @@ class Experiment:
     model: str = "svm"
     """What every device trains: svm, lenet5, logistic or quadratic."""
     dataset: str = "fashion_mnist"
-    """fashion_mnist (60,000/10,000), fashion_mnist_mini (5,000/1,000, embedded) or synthetic."""
+    """fashion_mnist (60k images), fashion_mnist_mini (5k, embedded) or synthetic."""
     policy: str = "efhc"
     """Who broadcasts: efhc, gt, zt, rg, local or central."""
     devices: int = 10
@@ -57,6 +57,8 @@ class Experiment:
     """Topology of the physical network: geometric, ring or complete."""
     connectivity: float = 0.4
     """Radius within which two devices of a geometric graph are linked (unit square)."""
+    placement: float = 0.0
+    """Radius at which the places of a geometric graph must be connected; 0 for connectivity itself."""
     dynamics: str = "static"
     """How the network changes over time."""
     r: float = 50.0
@@ -75,6 +77,8 @@ class Experiment:
     """b in α(k)."""
     learning_rate_decay: float = 0.5
     """c in α(k)."""
+    budgets: tuple[float, ...] = ()
+    """Cumulative transmission times at which to take the accuracy exactly."""
     seed: int = 0
     """Where all randomness comes from."""
 
@@ -83,6 +87,12 @@ class Experiment:
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
         for name, family in FAMILIES.items():
             check_choice(name, getattr(self, name), family)
+        object.__setattr__(self, "budgets", _check_budgets(self.budgets))
+        if self.placement > self.connectivity:
+            raise ExperimentError(
+                f"placement={self.placement:g}: places that are connected only within this radius "
+                f"may not be at connectivity={self.connectivity:g}; give at most that"
+            )
         if self.weak_devices == self.devices and self.weak_bandwidth != self.mean_bandwidth:
             raise ExperimentError(
                 f"heterogeneity={self.heterogeneity:g}: rounds to all {self.devices} devices weak, "
@@ -197,6 +207,7 @@ LIMITS: dict[str, Limit] = {
     "iterations": Limit(int, 1, 2**31 - 2),
     "eval_every": Limit(int, 1),
     "connectivity": Limit(float, 0, 1.5, above_low=True),
+    "placement": Limit(float, 0, 1.5),
     "r": Limit(float, 0, infinite=True),
     "heterogeneity": Limit(float, 0, 1, below_high=True),
     "mean_bandwidth": Limit(float, 0, above_low=True),
@@ -216,6 +227,15 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
     "graph": GRAPHS,
     "dynamics": DYNAMICS,
 }
+
+
+_BUDGET = Limit(float, 0, above_low=True)
+
+
+def _check_budgets(budgets: Any) -> tuple[float, ...]:
+    if not isinstance(budgets, (list, tuple)):
+        raise ExperimentError(f"budgets={budgets!r}: give a list of numbers {_BUDGET}")
+    return tuple(sorted(_BUDGET.check("budgets", budget) for budget in budgets))
 
 
 def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
@@ -246,4 +266,6 @@ def _finite_or_word(value: Any) -> Any:
 
 
 def _toml_value(value: Any) -> str:
+    if isinstance(value, tuple):
+        return repr(list(value))
     return json.dumps(value) if isinstance(value, str) else repr(value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from efhc_jax.files import written_whole
 
 if TYPE_CHECKING:
     import xarray
@@ -74,13 +75,8 @@ def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
 
 def save_figure(figure: Figure, path: Path) -> Path:
     """Store a figure in the format of its ending, in full or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
-    try:
+    with written_whole(path) as part:
         figure.savefig(part, dpi=150)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

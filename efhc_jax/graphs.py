@@ -1,12 +1,13 @@
 """Physical networks: which devices can reach each other.
 
-A topology is a function of the number of devices, the connectivity and a generator; it returns a
-symmetric boolean adjacency matrix with an empty diagonal, and the graph is connected.
+A topology is a function of the network's settings and a generator; it returns a boolean
+adjacency matrix with an empty diagonal, and the graph is connected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,42 +19,54 @@ _BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matr
 Adjacency = np.ndarray  # bool (device, device)
 
 
-def geometric(devices: int, connectivity: float, rng: np.random.Generator) -> Adjacency:
+class NetworkSettings(NamedTuple):
+    """What topologies go by; each reads what concerns it."""
+
+    devices: int
+    connectivity: float
+    placement: float  # the connectivity at which random places must be connected
+
+
+def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
     """Devices at random places in the unit square, linked within distance `connectivity`.
 
-    Places are drawn again until the graph is connected. Sparse graphs are rarely connected (one draw
-    in 6,000 for ten devices at 0.2), so draws are checked in blocks, cheapest test first.
+    Places are drawn again until they are connected within distance `placement`: runs that share it and
+    their generator have the same places, and their graphs nest. Sparse graphs are rarely connected
+    (one draw in 6,000 for ten devices at 0.2), so draws are checked in blocks, cheapest test first.
 
     Raises:
         ExperimentError: no connected graph in a million draws.
     """
+    devices = settings.devices
     draws = 0
     block = max(1, _BLOCK_ELEMENTS // devices**2)
     while draws < MAX_DRAWS:
-        adjacency = within(rng.random((block, devices, 2)), connectivity)
+        places = rng.random((block, devices, 2))
+        adjacency = within(places, settings.placement)
         no_hermit = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(block)
         connected = no_hermit[is_connected(adjacency[no_hermit])]
         if connected.size:
-            return adjacency[connected[0]]
+            return within(places[connected[0]], settings.connectivity)
         draws += block
     raise ExperimentError(
-        f"connectivity={connectivity:g}: no connected graph in {MAX_DRAWS:,} draws for {devices} "
+        f"connectivity={settings.placement:g}: no connected graph in {MAX_DRAWS:,} draws for {devices} "
         f"devices; try {_likely_connectivity(devices):.2g} or more"
     )
 
 
-def ring(devices: int, connectivity: float, rng: np.random.Generator) -> Adjacency:
+def ring(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
     """Each device linked to the next, the last to the first."""
-    adjacency = np.roll(np.eye(devices, dtype=bool), 1, axis=1)
-    return (adjacency | adjacency.T) & ~np.eye(devices, dtype=bool)
+    oneself = np.eye(settings.devices, dtype=bool)
+    following = np.roll(oneself, 1, axis=1)
+    return (following | following.T) & ~oneself
 
 
-def complete(devices: int, connectivity: float, rng: np.random.Generator) -> Adjacency:
+def complete(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
     """Every device linked to every other."""
-    return ~np.eye(devices, dtype=bool)
+    return ~np.eye(settings.devices, dtype=bool)
 
 
-GRAPHS: dict[str, Callable[[int, float, np.random.Generator], Adjacency]] = {
+GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Adjacency]] = {
     "geometric": geometric,
     "ring": ring,
     "complete": complete,

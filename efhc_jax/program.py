@@ -14,11 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from efhc_jax.budgets import Purse, spend
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_coins, draw_models, draw_samples
+from efhc_jax.layout import SINGLE, Layout, spread
 from efhc_jax.models import make_model
-from efhc_jax.models.base import normalise
+from efhc_jax.models.base import Model, normalise
 from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, start, step
@@ -32,6 +34,7 @@ class Spec(NamedTuple):
     rules: Rules
     devices: int
     batch_size: int
+    layout: Layout
 
 
 class Samples(NamedTuple):
@@ -53,11 +56,11 @@ class Moment(NamedTuple):
 Recorder = Callable[[Moment], dict[str, Array]]
 
 
-def make_spec(experiment: Experiment, dataset: Dataset) -> Spec:
+def make_spec(experiment: Experiment, dataset: Dataset, layout: Layout = SINGLE) -> Spec:
     """The static part of an experiment."""
     model = make_model(experiment.model, dataset.image_shape, dataset.classes)
     rules = Rules(model, tuple(POLICIES.values()), experiment.norm_order)
-    return Spec(rules, experiment.devices, experiment.batch_size)
+    return Spec(rules, experiment.devices, experiment.batch_size, layout)
 
 
 def record_summary(moment: Moment) -> dict[str, Array]:
@@ -90,11 +93,11 @@ def initialise(spec: Spec, hypers: Hyper) -> State:
         weights = draw_models(hyper.key, spec.rules.model.init, spec.devices)
         return start(weights, hyper.adjacency)
 
-    return jax.vmap(one)(hypers)
+    return spread(spec.layout, one)((hypers,))
 
 
 @functools.partial(
-    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states",)
+    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states", "purses")
 )
 def advance(
     spec: Spec,
@@ -102,36 +105,47 @@ def advance(
     length: int,
     hypers: Hyper,
     states: State,
+    purses: Purse | None,
     first: Array,
     train: Samples,
-) -> tuple[State, dict[str, Array]]:
-    """All runs by `length` iterations from iteration `first` on, with what was recorded."""
+) -> tuple[State, Purse | None, dict[str, Array]]:
+    """All runs by `length` iterations from iteration `first` on, with what was recorded.
 
-    def one(hyper: Hyper, state: State) -> tuple[State, dict[str, Array]]:
+    Budgets are watched where `purses` are given, which costs a copy of the models an iteration.
+    """
+
+    def one(
+        hyper: Hyper, state: State, purse: Purse | None, first: Array, train: Samples
+    ) -> tuple[State, Purse | None, dict[str, Array]]:
         iterations = first + jnp.arange(length)
         sample = jax.vmap(lambda k: draw_samples(hyper.key, k, hyper.shards, spec.batch_size))
         coin = jax.vmap(lambda k: draw_coins(hyper.key, k, spec.devices))
 
-        def body(state: State, drawn: tuple[Array, Array, Array]) -> tuple[State, dict[str, Array]]:
+        def body(carry: Any, drawn: tuple[Array, Array, Array]) -> tuple[Any, dict[str, Array]]:
+            state, purse = carry
             iteration, sample, coin = drawn
             images, labels = train.images[sample], train.labels[sample]
             inputs = Inputs(iteration, hyper.adjacency, images, labels, coin)
             state, info = step(spec.rules, hyper, state, inputs)
-            return state, record(Moment(sample, inputs, info, state))
+            if purse is not None:
+                purse = spend(purse, hyper.budgets, info.transmission_time, iteration, state.weights)
+            return (state, purse), record(Moment(sample, inputs, info, state))
 
-        return jax.lax.scan(body, state, (iterations, sample(iterations), coin(iterations)))
+        drawn = (iterations, sample(iterations), coin(iterations))
+        (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn)
+        return state, purse, recorded
 
-    return jax.vmap(one)(hypers, states)
+    return spread(spec.layout, one)((hypers, states, purses), (first, train))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
 def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
     """How good every device's model is on the whole test set, and how far they are apart."""
 
-    def one(state: State) -> dict[str, Array]:
+    def one(state: State, test: Samples) -> dict[str, Array]:
         mean = jnp.mean(state.weights, axis=0)
         rows = jnp.concatenate([state.weights, mean[None]])
-        accuracy, loss = _accuracy_and_loss(spec, rows, test)
+        accuracy, loss = _accuracy_and_loss(spec.rules.model, rows, test)
         return {
             "accuracy": accuracy[:-1],
             "test_loss": loss[:-1],
@@ -141,14 +155,30 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
             "finite": jnp.isfinite(state.weights).all(axis=1),
         }
 
-    return jax.lax.map(one, states)
+    return spread(spec.layout._replace(block=1), one)((states,), (test,))
+
+
+@functools.partial(jax.jit, static_argnames="spec")
+def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array]:
+    """How good every device's model was when each budget had been spent."""
+
+    def one(purse: Purse, test: Samples) -> dict[str, Array]:
+        budgets, devices, _ = purse.weights.shape
+        rows = purse.weights.reshape(budgets * devices, -1)
+        accuracy, _ = _accuracy_and_loss(spec.rules.model, rows, test)
+        accuracy = accuracy.reshape(budgets, devices)
+        return {
+            "accuracy_at_budget": jnp.where(purse.reached[:, None] >= 0, accuracy, jnp.nan),
+            "iteration_at_budget": purse.reached,
+        }
+
+    return spread(spec.layout._replace(block=1), one)((purses,), (test,))
 
 
 def _accuracy_and_loss(
-    spec: Spec, rows: Float[Array, "row parameter"], test: Samples
+    model: Model, rows: Float[Array, "row parameter"], test: Samples
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
-    model = spec.rules.model
 
     def sums(chunk: Samples) -> tuple[Array, Array]:
         images = normalise(chunk.images)  # once for all rows

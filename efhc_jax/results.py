@@ -6,16 +6,17 @@ import datetime
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError
+from efhc_jax.files import written_whole
+from efhc_jax.history import Record
 
 if TYPE_CHECKING:
     import xarray
@@ -31,6 +32,8 @@ _DIMENSIONS = {
     "transmission_time": ("step",),
     "train_loss": ("step",),
     "links_used": ("step",),
+    "accuracy_at_budget": ("budget", "device"),
+    "iteration_at_budget": ("budget",),
     "bandwidth": ("device",),
     "degree": ("device",),
     "weights": ("instant", "device", "parameter"),
@@ -50,6 +53,8 @@ _DESCRIPTIONS = {
     "transmission_time": "mean over devices of the share of links in use times n/b",
     "train_loss": "mean over devices of the mini-batch loss, before the step",
     "links_used": "number of links that carried parameters",
+    "accuracy_at_budget": "accuracy after the iteration in which the budget was reached",
+    "iteration_at_budget": "iterations done when the budget was reached, or -1",
     "bandwidth": "average bandwidth on a device's outgoing links",
     "degree": "number of a device's neighbours at iteration 0",
     "weights": "W(k), from k = 0",
@@ -61,25 +66,14 @@ _DESCRIPTIONS = {
 }
 
 
-class Record(NamedTuple):
-    """What one run gave, as plain arrays."""
-
-    bandwidth: np.ndarray  # (device,)
-    degree: np.ndarray  # (device,)
-    initial_weights: np.ndarray  # (device, parameter)
-    iterations: np.ndarray  # (evaluation,)
-    evaluations: dict[str, np.ndarray]  # each (evaluation, …)
-    steps: dict[str, np.ndarray]  # each (step, …)
-
-
 def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarray.Dataset:
     """The labelled dataset of one run."""
     import xarray
 
-    arrays = dict(record.evaluations) | dict(record.steps)
+    arrays = record.evaluations | record.steps | record.budgets
     arrays |= {"bandwidth": record.bandwidth, "degree": record.degree}
     for name in ("weights", "last_broadcast"):
-        if name in arrays:  # a trace: W(0) comes before the first step
+        if record.initial_weights is not None:  # a trace: W(0) comes before the first step
             arrays[name] = np.concatenate([record.initial_weights[None], arrays[name]])
     variables = {
         name: xarray.Variable(
@@ -91,6 +85,8 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
         "iteration": ("evaluation", record.iterations),
         "device": np.arange(len(record.bandwidth)),
     }
+    if record.budgets:
+        coordinates["budget"] = np.array(experiment.budgets)
     return xarray.Dataset(variables, coordinates, attributes(experiment, seconds))
 
 
@@ -113,14 +109,9 @@ def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
 def save(dataset: xarray.Dataset, path: str | Path) -> Path:
     """Store a dataset as netCDF. The file is there in full or not at all."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     compressed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
-    try:
+    with written_whole(path) as part:
         dataset.to_netcdf(part, engine="h5netcdf", encoding=compressed)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.data.splits import Shards, split_data
-from efhc_jax.graphs import GRAPHS
+from efhc_jax.graphs import GRAPHS, NetworkSettings
 from efhc_jax.policies import POLICIES
 from efhc_jax.resources import bandwidths
 from efhc_jax.streams import Stream, host_stream
@@ -29,6 +29,7 @@ class Hyper(NamedTuple):
     policy: Int[Array, ""]  # position in POLICIES
     r: Float[Array, ""]
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
+    budgets: Float[Array, "budget"]  # of transmission time, to take the accuracy at
     bandwidth: Float[Array, "device"]  # b_i
     adjacency: Bool[Array, "device device"]  # A(0)
     shards: Shards  # which samples each device owns
@@ -37,7 +38,8 @@ class Hyper(NamedTuple):
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
-    adjacency = GRAPHS[e.graph](e.devices, e.connectivity, host_stream(e.seed, Stream.GRAPH))
+    network = NetworkSettings(e.devices, e.connectivity, e.placement or e.connectivity)
+    adjacency = GRAPHS[e.graph](network, host_stream(e.seed, Stream.GRAPH))
     shards = split_data(
         e.split,
         dataset.train_labels,
@@ -57,6 +59,7 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
             np.asarray(e.learning_rate_offset, real),
             np.asarray(e.learning_rate_decay, real),
         ),
+        budgets=np.asarray(e.budgets, real),
         bandwidth=bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)).astype(real),
         adjacency=adjacency,
         shards=shards,

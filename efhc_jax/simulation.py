@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
+from efhc_jax.checkpoint import Checkpoints
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import EfhcError, ExperimentError
+from efhc_jax.history import History, Record
+from efhc_jax.layout import fetch, place_runs, place_shared
 from efhc_jax.program import (
     Recorder,
     Samples,
     Spec,
     advance,
     evaluate,
+    evaluate_purses,
     initialise,
     make_spec,
     record_summary,
     record_trace,
 )
 from efhc_jax.progress import Report, progress_bar
-from efhc_jax.results import Record, run_dataset
+from efhc_jax.results import run_dataset
 from efhc_jax.scenario import Hyper, prepare, stack
+from efhc_jax.step import State
 
 if TYPE_CHECKING:
     import xarray
@@ -43,18 +49,15 @@ class DivergedError(EfhcError):
         self.result = result
 
 
-class Divergence(NamedTuple):
-    """The first iteration in which a model was not finite, and whose models were not."""
+class Control(NamedTuple):
+    """How the host's loop talks to the world."""
 
-    iteration: int
-    devices: tuple[int, ...]
+    report: Report = lambda done: None  # is told how many iterations of the batch are done
+    should_stop: Callable[[], bool] = lambda: False  # asked after every chunk
+    checkpoints: Checkpoints | None = None
 
 
-class Batch(NamedTuple):
-    """What a batch of runs gave: one record a run, and where a run diverged."""
-
-    records: list[Record]
-    divergences: list[Divergence | None]
+_ALONE = Control()
 
 
 def simulate(
@@ -63,6 +66,7 @@ def simulate(
     *,
     trace: bool = False,
     progress: bool | None = None,
+    control: Control | None = None,
 ) -> xarray.Dataset:
     """Run one experiment.
 
@@ -71,6 +75,7 @@ def simulate(
         data: a dataset of your own, in place of the one that the experiment names.
         trace: keep the whole inside of every iteration, for small runs.
         progress: show a bar; by default only on a terminal.
+        control: where to keep checkpoints, and when to stop.
 
     Returns:
         A dataset with `accuracy`, `transmission_time` and more; the documentation lists all of it.
@@ -89,16 +94,16 @@ def simulate(
         _check_trace_fits(experiment, spec)
     hypers = stack([prepare(experiment, data)])
     times = evaluation_times(experiment.iterations, experiment.eval_every)
-    record = record_trace if trace else record_summary
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
+    control = control or _ALONE
     began = time.perf_counter()
     with progress_bar(experiment.iterations, title, progress) as report:
-        batch = run_batch(spec, hypers, data, times, report, record)
-    seconds = time.perf_counter() - began
-    result = run_dataset(experiment, batch.records[0], seconds)
-    divergence = batch.divergences[0]
-    if divergence is not None:
-        raise DivergedError(_advice(experiment, divergence), result)
+        record = record_trace if trace else record_summary
+        control = control._replace(report=report)
+        (one,) = run_batch(spec, hypers, data, times, control, record)
+    result = run_dataset(experiment, one, time.perf_counter() - began)
+    if one.diverged_at >= 0:
+        raise DivergedError(_advice(experiment, one), result)
     return result
 
 
@@ -107,10 +112,10 @@ def run_batch(
     hypers: Hyper,
     data: Dataset,
     times: np.ndarray,
-    report: Report,
+    control: Control = _ALONE,
     record: Recorder = record_summary,
-) -> Batch:
-    """Advance a batch of runs from one evaluation to the next.
+) -> list[Record]:
+    """Advance a batch of runs from one evaluation to the next, and return one record a run.
 
     A run that diverges is cut off there, and the others go on; it all ends early when none is left.
 
@@ -119,44 +124,67 @@ def run_batch(
         hypers: the values of the runs, stacked.
         data: what they train and are tested on.
         times: the iterations to evaluate at, from 0 to the last.
-        report: is told how many iterations have been done.
+        control: progress, stopping and checkpoints. A batch with a checkpoint goes on from there.
         record: what to keep of every iteration.
-    """
-    train = Samples(*jax.device_put((data.train_images, data.train_labels)))
-    test = Samples(*jax.device_put((data.test_images, data.test_labels)))
-    states = initialise(spec, hypers)
-    initial = np.asarray(states.weights)
-    divergences: list[Divergence | None] = [None] * len(initial)
-    steps: list[dict[str, np.ndarray]] = []
-    evaluations: list[dict[str, np.ndarray]] = []
-    for first, end in zip([0, *times], times, strict=False):
-        for begin, length in chunks(int(first), int(end)):
-            states, recorded = advance(spec, record, length, hypers, states, begin, train)
-            steps.append(jax.device_get(recorded))
-            _note_divergences(divergences, steps[-1].pop("finite"), begin)
-            report(begin + length)
-        evaluations.append(jax.device_get(evaluate(spec, states, test)))
-        _note_divergences(divergences, evaluations[-1].pop("finite")[:, None], int(end))
-        if all(divergences):
-            break
 
-    joined_steps = _join(steps, np.concatenate)
-    joined_evaluations = _join(evaluations, lambda arrays, axis: np.stack(arrays, axis))
-    records = []
-    for run, divergence in enumerate(divergences):
-        last = int(times[-1]) if divergence is None else divergence.iteration - 1
-        kept = int((times <= last).sum())
-        records.append(
-            Record(
-                bandwidth=np.asarray(hypers.bandwidth[run]),
-                degree=np.asarray(hypers.adjacency[run]).sum(1),
-                initial_weights=initial[run],
-                iterations=times[:kept],
-                evaluations={k: v[run, :kept] for k, v in joined_evaluations.items()},
-                steps={k: v[run, : max(last, 0)] for k, v in joined_steps.items()},
+    Raises:
+        KeyboardInterrupt: `control.should_stop` said so; what was done is in the checkpoint.
+    """
+    hypers = place_runs(spec.layout, hypers)
+    train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
+    test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
+    host = fetch(hypers._replace(key=None, shards=None))
+    runs, budgets = host.budgets.shape
+    states, purses, history = _begin(spec, hypers, control.checkpoints)
+    tracing = record is record_trace
+    initial = fetch(states.weights) if tracing else None
+    dearest = np.mean(spec.rules.model.size / host.bandwidth.astype(np.float64), axis=1)
+
+    for part in list(plan(times))[history.position :]:
+        if part.length == 0:
+            history.add_evaluation(fetch(evaluate(spec, states, test)), part.first)
+        else:
+            watched = None
+            if budgets:
+                most = history.spent + part.length * dearest
+                if may_reach(most, host.budgets, fetch(purses.reached)):
+                    watched = place_runs(spec.layout, top_up(purses, history.spent))
+            states, watched, recorded = advance(
+                spec, record, part.length, hypers, states, watched, jnp.int32(part.first), train
             )
-        )
-    return Batch(records, divergences)
+            purses = purses if watched is None else watched
+            history.add_steps(fetch(recorded), part.first)
+            control.report(part.first + part.length)
+        history.position += 1
+        if history.all_diverged:
+            break
+        _keep(control, history, states, purses)
+
+    at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets else {}
+    degree = host.adjacency.sum(axis=2)
+    return history.records(times, host.bandwidth, degree, at_budgets, initial)
+
+
+class Part(NamedTuple):
+    """A piece of work: some iterations, or an evaluation where there are none."""
+
+    first: int
+    length: int
+
+
+def plan(times: np.ndarray) -> Iterator[Part]:
+    """The pieces of work that lead through all evaluations.
+
+    Example:
+        >>> [tuple(part) for part in plan(np.array([0, 30, 40]))]
+        [(0, 0), (0, 30), (30, 0), (30, 10), (40, 0)]
+    """
+    done = 0
+    for end in map(int, times):
+        for first, length in chunks(done, end):
+            yield Part(first, length)
+        yield Part(end, 0)
+        done = end
 
 
 def evaluation_times(iterations: int, every: int) -> np.ndarray:
@@ -178,36 +206,45 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
         >>> list(chunks(1000, 2200))
         [(1000, 400), (1400, 400), (1800, 400)]
     """
-    if first == end:
-        return
     pieces = -(-(end - first) // _LONGEST_CHUNK)
-    edges = [first + (end - first) * piece // pieces for piece in range(pieces + 1)]
+    edges = [first + (end - first) * piece // pieces for piece in range(pieces + 1)] if pieces else []
     for begin, stop in zip(edges, edges[1:], strict=False):
         yield begin, stop - begin
 
 
-def _note_divergences(
-    divergences: list[Divergence | None], finite: np.ndarray, first: int
-) -> None:
-    """Enter the runs of `finite` (run, step, device) that have just stopped being finite."""
-    for run in np.flatnonzero(~finite.all(axis=(1, 2))):
-        if divergences[run] is None:
-            step = int(finite[run].all(axis=1).argmin())
-            devices = np.flatnonzero(~finite[run, step])
-            divergences[run] = Divergence(first + step, tuple(int(d) for d in devices))
+def _begin(
+    spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None
+) -> tuple[State, Purse, History]:
+    """The first states, or where a checkpoint left off."""
+    states = initialise(spec, hypers)
+    runs, budgets = hypers.budgets.shape
+    purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
+    saved = checkpoints.newest() if checkpoints else None
+    if saved is None:
+        return states, purses, History(runs, spec.devices)
+    stored = (State(**saved["states"]), Purse(**saved["purses"]) if budgets else purses)
+    states, purses = place_runs(spec.layout, stored)
+    return states, purses, History.from_tree(saved["history"])
 
 
-def _join(parts: list[dict[str, np.ndarray]], how: ...) -> dict[str, np.ndarray]:
-    """Put what was recorded piece by piece together along the second axis."""
-    return {name: how([part[name] for part in parts], axis=1) for name in (parts or [{}])[0]}
+def _keep(control: Control, history: History, states: State, purses: Purse) -> None:
+    """Save a checkpoint when it is time to, or when it is time to stop."""
+    stop = control.should_stop()
+    if control.checkpoints and (stop or control.checkpoints.due()):
+        tree: dict[str, Any] = {"history": history.to_tree(), "states": fetch(states)._asdict()}
+        if purses.reached.shape[1]:
+            tree["purses"] = fetch(purses)._asdict()
+        control.checkpoints.save(history.position, tree)
+    if stop:
+        raise KeyboardInterrupt
 
 
-def _advice(experiment: Experiment, divergence: Divergence) -> str:
-    devices = ", ".join(str(device) for device in divergence.devices)
+def _advice(experiment: Experiment, record: Record) -> str:
+    devices = ", ".join(str(device) for device in record.diverged)
     return (
         f"learning_rate={experiment.learning_rate:g}: the models of devices {devices} stopped being "
-        f"finite at iteration {divergence.iteration}; the iterations before it are kept; "
-        f"try a smaller learning_rate, such as {experiment.learning_rate / 10:g}"
+        f"finite at iteration {record.diverged_at}; the iterations before it are kept; "
+        f"try a learning_rate of {min(1.0, experiment.learning_rate / 10):g} or less"
     )
 
 

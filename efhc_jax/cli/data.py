@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from efhc_jax.cli.flags import OptionalFolder
+
 
 @dataclass(frozen=True)
 class Data:
-    """Show which datasets are available, and fetch the full Fashion-MNIST."""
+    """Show which datasets can be used here, and fetch the full Fashion-MNIST."""
 
     fetch: bool = False
-    """Download Fashion-MNIST with TensorFlow Datasets and keep it."""
+    """Get the full Fashion-MNIST with TensorFlow Datasets, and keep it in the cache."""
+    data_dir: OptionalFolder = None
+    """Folder with the four files to fetch from, in place of the network."""
 
     def execute(self) -> None:
         """Print the table, after fetching if asked."""
-        raise SystemExit
+        from rich.console import Console
+        from rich.table import Table
+
+        from efhc_jax.data import describe, fetch
+
+        console = Console()
+        if self.fetch:
+            with console.status("fetching Fashion-MNIST (31 MB) and checking it…"):
+                kept = fetch("fashion_mnist", self.data_dir)
+            console.print(f"kept in {kept}", highlight=False, soft_wrap=True)
+        table = Table("dataset", "training", "test", "found")
+        table.add_column("where", overflow="fold")
+        hints = []
+        for entry in describe():
+            train, test = (f"{count:,}" for count in entry.samples)
+            found = "yes" if entry.found else "no"
+            table.add_row(entry.name, train, test, found, entry.where or entry.note.split("\n")[0])
+            if not entry.found:
+                hints.append(entry.note)
+        console.print(table)
+        for hint in hints:
+            console.print(hint, highlight=False, soft_wrap=True)

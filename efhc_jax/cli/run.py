@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ class Run:
     """Run one experiment: every setting is a flag, and the defaults are the paper's SVM."""
 
     experiment: Experiment = field(default_factory=Experiment)
-    config: Path | None = None
+    config: OptionalFile = None
     """TOML file with settings by the same names; flags overrule it."""
-    out: Path = Path("out")
+    out: Folder = Path("out")
     """Folder for the results: netCDF, picture, and the experiment as run."""
-    data_dir: Path | None = None
+    data_dir: OptionalFolder = None
     """Folder with the dataset's files."""
     trace: bool = False
     """Keep the whole inside of every iteration (small runs only)."""

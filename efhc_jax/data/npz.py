@@ -1,8 +1,5 @@
 """The four arrays of a dataset in one NumPy archive: written whole or not at all, never pickled."""
 
-import contextlib
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -11,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from efhc_jax.data.idx import IdxSet, Pixels, damaged
+from efhc_jax.files import written_whole
 
 
 def read_npz(path: Path) -> list[Pixels]:
@@ -32,14 +30,5 @@ def write_npz(path: Path, arrays: Sequence[Pixels], *, compress: bool = False) -
     A process that dies on the way, or two that write at once, never leave half a file behind.
     """
     save = np.savez_compressed if compress else np.savez
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            save(file, **dict(zip(IdxSet._fields, arrays, strict=True)))  # type: ignore[arg-type]
-        os.chmod(temporary, 0o644)  # mkstemp's own mode would hide it from everyone else
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with written_whole(path) as part, part.open("wb") as file:
+        save(file, **dict(zip(IdxSet._fields, arrays, strict=True)))  # type: ignore[arg-type]

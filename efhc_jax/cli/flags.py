@@ -1,0 +1,12 @@
+"""Types of flags that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+OptionalFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+OptionalFolder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]

@@ -1,0 +1,41 @@
+"""Files that are there in full or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def written_whole(path: str | Path) -> Iterator[Path]:
+    """A temporary path beside `path`, moved there in one step when the block ends well.
+
+    What was there before stays until then. The contents have reached the disk when this returns, so
+    that what is reported as stored survives the end of the process and of the machine.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.stem}-", suffix=f".part{path.suffix}"
+    )
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o644)  # mkstemp's own mode would hide it from everyone else
+        _to_disk(part)
+        os.replace(part, path)
+        _to_disk(path.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,125 @@
+"""What a batch of runs has given so far, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+class Record(NamedTuple):
+    """What one run gave, as plain arrays."""
+
+    bandwidth: np.ndarray  # (device,)
+    degree: np.ndarray  # (device,)
+    iterations: np.ndarray  # (evaluation,)
+    evaluations: Arrays  # each (evaluation, …)
+    steps: Arrays  # each (step, …)
+    budgets: Arrays  # each (budget, …); empty where there are none
+    initial_weights: np.ndarray | None = None  # (device, parameter), with a trace
+    diverged_at: int = -1  # the iteration with the first model that is not finite, or −1
+    diverged: tuple[int, ...] = ()  # the devices with these models
+
+
+class History:
+    """Collects what the compiled program recorded, and notices when a model is no longer finite."""
+
+    def __init__(self, runs: int, devices: int):
+        self.position = 0  # parts of the plan that are done
+        self.steps: list[Arrays] = []  # each (run, step, …)
+        self.evaluations: list[Arrays] = []  # each (run, 1, …)
+        self.spent = np.zeros(runs)  # cumulative transmission time, in 64 bits
+        self.diverged_at = np.full(runs, -1)
+        self.diverged = np.zeros((runs, devices), bool)
+
+    def add_steps(self, recorded: Arrays, first: int) -> None:
+        """Enter what a chunk that began at iteration `first` recorded."""
+        self._note_divergence(recorded["finite"], first)
+        self.spent += recorded["transmission_time"].sum(axis=1, dtype=np.float64)
+        self.steps.append({name: array for name, array in recorded.items() if name != "finite"})
+
+    def add_evaluation(self, found: Arrays, iteration: int) -> None:
+        """Enter an evaluation."""
+        finite = found["finite"][:, None]
+        self._note_divergence(finite, iteration)
+        entries = {name: array[:, None] for name, array in found.items() if name != "finite"}
+        self.evaluations.append(entries)
+
+    def _note_divergence(self, finite: np.ndarray, first: int) -> None:
+        """`finite` is (run, step, device)."""
+        broken = ~finite.all(axis=(1, 2)) & (self.diverged_at < 0)
+        for run in np.flatnonzero(broken):
+            step = int(finite[run].all(axis=1).argmin())
+            self.diverged_at[run] = first + step
+            self.diverged[run] = ~finite[run, step]
+
+    @property
+    def all_diverged(self) -> bool:
+        """Whether no run is left to go on with."""
+        return bool((self.diverged_at >= 0).all())
+
+    def to_tree(self) -> dict[str, Any]:
+        """Everything as nested dicts of arrays, to be stored."""
+        return {
+            "position": np.int64(self.position),
+            "steps": _join(self.steps),
+            "evaluations": _join(self.evaluations),
+            "spent": self.spent,
+            "diverged_at": self.diverged_at,
+            "diverged": self.diverged,
+        }
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any]) -> History:
+        """What `to_tree` gave."""
+        history = cls(*tree["diverged"].shape)
+        history.position = int(tree["position"])
+        history.steps = [tree["steps"]] if tree.get("steps") else []
+        history.evaluations = [tree["evaluations"]] if tree.get("evaluations") else []
+        history.spent = tree["spent"].copy()
+        history.diverged_at = tree["diverged_at"].copy()
+        history.diverged = tree["diverged"].copy()
+        return history
+
+    def records(
+        self,
+        times: np.ndarray,
+        bandwidth: np.ndarray,
+        degree: np.ndarray,
+        budgets: Arrays,
+        initial_weights: np.ndarray | None,
+    ) -> list[Record]:
+        """One record a run; a run that diverged is cut off before."""
+        steps, evaluations = _join(self.steps), _join(self.evaluations)
+        made = []
+        for run, diverged_at in enumerate(self.diverged_at):
+            last = int(times[-1]) if diverged_at < 0 else max(0, int(diverged_at) - 1)
+            kept = int((times <= last).sum())
+            made.append(
+                Record(
+                    bandwidth=bandwidth[run],
+                    degree=degree[run],
+                    iterations=times[:kept],
+                    evaluations=_each(evaluations, lambda a, r=run, k=kept: a[r, :k]),
+                    steps=_each(steps, lambda a, r=run, k=last: a[r, :k]),
+                    budgets=_each(budgets, lambda a, r=run: a[r]),
+                    initial_weights=None if initial_weights is None else initial_weights[run],
+                    diverged_at=int(diverged_at),
+                    diverged=tuple(int(device) for device in np.flatnonzero(self.diverged[run])),
+                )
+            )
+        return made
+
+
+def _join(parts: list[Arrays]) -> Arrays:
+    """What was recorded piece by piece, put together along the second axis."""
+    if not parts:
+        return {}
+    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+
+
+def _each(arrays: Arrays, function: Callable[[np.ndarray], np.ndarray]) -> Arrays:
+    return {name: function(array) for name, array in arrays.items()}

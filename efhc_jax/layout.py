@@ -1,0 +1,121 @@
+"""How the runs of a batch are spread: over accelerators, and in blocks on each of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+_CACHE_BYTES = 20 * 2**20  # what the runs of a block may occupy of a CPU's last cache
+
+
+class Layout(NamedTuple):
+    """Where runs are computed.
+
+    Attributes:
+        mesh: the accelerators to spread them over, along one axis "runs"; None is a single one.
+        block: how many are advanced together on one accelerator; 0 is all.
+    """
+
+    mesh: Mesh | None = None
+    block: int = 0
+
+    @property
+    def accelerators(self) -> int:
+        """Number of accelerators that share a batch."""
+        return 1 if self.mesh is None else self.mesh.size
+
+
+SINGLE = Layout()  # everything at once on one accelerator
+
+
+def choose_layout(devices: int, parameters: int) -> Layout:
+    """All accelerators there are; on a CPU, blocks whose models stay in the cache.
+
+    Args:
+        devices: m of the runs.
+        parameters: n of their model.
+    """
+    accelerators = jax.devices()
+    mesh = Mesh(np.array(accelerators), ("runs",)) if len(accelerators) > 1 else None
+    if accelerators[0].platform != "cpu":
+        return Layout(mesh)
+    bytes_of_run = 4 * devices * parameters * 4  # W, Ŵ, G and the new W
+    share = _CACHE_BYTES // len(jax.local_devices())
+    return Layout(mesh, max(1, min(16, share // bytes_of_run)))
+
+
+def spread(
+    layout: Layout, one: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Turn a function of one run into one of a batch: `f(runs, shared)`.
+
+    `runs` is a tuple of arguments whose leaves have the runs along the first axis; `shared` are the
+    arguments that all of them see.
+    """
+
+    def on_each(runs: tuple[Any, ...], shared: tuple[Any, ...] = ()) -> Any:
+        batched = jax.vmap(lambda runs: one(*runs, *shared))
+        count = len(jax.tree.leaves(runs)[0])
+        block = layout.block or count
+        if block >= count:
+            return batched(runs)
+        if count % block:
+            raise ValueError(f"a batch of {count} runs is not made of blocks of {block}")
+        cut = jax.tree.map(lambda leaf: leaf.reshape(-1, block, *leaf.shape[1:]), runs)
+        blocks = jax.lax.map(batched, cut)
+        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), blocks)
+
+    if layout.mesh is None:
+        return on_each
+    return functools.partial(_on_mesh, layout.mesh, on_each)
+
+
+def _on_mesh(mesh: Mesh, on_each: Callable[..., Any], runs: Any, shared: Any = ()) -> Any:
+    sharded = jax.shard_map(
+        on_each, mesh=mesh, in_specs=(P("runs"), P()), out_specs=P("runs"), check_vma=False
+    )
+    return sharded(runs, shared)
+
+
+def place_runs(layout: Layout, tree: Any) -> Any:
+    """Put stacked arrays where their runs will be computed."""
+    if layout.mesh is None:
+        return jax.device_put(tree)
+    return _place(NamedSharding(layout.mesh, P("runs")), tree)
+
+
+def place_shared(layout: Layout, tree: Any) -> Any:
+    """Put arrays that all runs see on every accelerator."""
+    if layout.mesh is None:
+        return jax.device_put(tree)
+    return _place(NamedSharding(layout.mesh, P()), tree)
+
+
+def _place(sharding: NamedSharding, tree: Any) -> Any:
+    """Like `device_put`, but every process of a job contributes only what it holds itself."""
+    if jax.process_count() == 1:
+        return jax.device_put(tree, sharding)
+
+    def put(leaf: Any) -> jax.Array:
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            data = put(jax.random.key_data(leaf))
+            return jax.jit(jax.random.wrap_key_data, out_shardings=sharding)(data)
+        host = np.asarray(leaf)
+        return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+    return jax.tree.map(put, tree)
+
+
+def fetch(tree: Any) -> Any:
+    """The arrays on the host, in full on every process of a job."""
+    if jax.process_count() == 1:
+        return jax.device_get(tree)
+    from jax.experimental import multihost_utils
+
+    return multihost_utils.process_allgather(tree, tiled=True)
