@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from efhc_jax.analysis import at_budget, compare, interval
     from efhc_jax.config import Experiment
     from efhc_jax.data import Dataset, load_dataset
     from efhc_jax.errors import DataError, EfhcError, ExperimentError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from efhc_jax.policies import POLICIES, Policy, Situation
     from efhc_jax.results import load, save
     from efhc_jax.simulation import DivergedError, simulate
+    from efhc_jax.sweeps import sweep
 
 _HOMES = {
     "Experiment": "config",
@@ -40,6 +42,10 @@ _HOMES = {
     "Situation": "policies",
     "load": "results",
     "save": "results",
+    "at_budget": "analysis",
+    "compare": "analysis",
+    "interval": "analysis",
+    "sweep": "sweeps",
     "DivergedError": "simulation",
     "simulate": "simulation",
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from efhc_jax.analysis import Interval, at_budget, check_dimension, interval, per_run
+from efhc_jax.config import Experiment
+from efhc_jax.errors import ExperimentError
 from efhc_jax.files import written_whole
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """How a policy is drawn: told apart by colour, by marker, and in grey."""
+    """How a line is drawn: told apart by colour, by marker, and in grey."""
 
     label: str
     color: str
@@ -32,45 +34,188 @@ LOOKS = {
     "zt": Look("ZT", "#009E73", "^", "-."),
     "rg": Look("RG", "#CC79A7", "D", ":"),
     "local": Look("local", "#7F7F7F", "v", ":"),
-    "central": Look("central", "#000000", "*", "--"),
+    "central": Look("central", "#000000", "P", "--"),
+}
+
+_OTHER_LOOKS = [look[1:] for look in LOOKS.values()]
+
+_TITLES = {
+    "accuracy": "test accuracy, mean over devices (%)",
+    "mean_model_accuracy": "test accuracy of the average model (%)",
+    "test_loss": "test loss, mean over devices",
+    "consensus_error": "consensus error",
+    "train_loss": "training loss",
+    "transmission_time": "transmission time of an iteration",
+    "iteration": "iteration",
+    "time": "cumulative transmission time",
+    "heterogeneity": "heterogeneity H",
+    "connectivity": "connectivity (radius)",
+    "r": "threshold scale r",
 }
 
 
-def look_of(policy: str) -> Look:
-    """How a policy is drawn; one of a user's own is drawn in black."""
-    return LOOKS.get(policy, Look(policy, "#000000", "x", "-"))
+def look_of(axis: str, value: Any, position: int) -> Look:
+    """How one value of an axis is drawn; policies always look the same."""
+    if axis == "policy" and value in LOOKS:
+        return LOOKS[value]
+    color, marker, dashes = _OTHER_LOOKS[position % len(_OTHER_LOOKS)]
+    return Look(f"{axis} {value}" if axis else str(value), color, marker, dashes)
 
 
-def draw_runs(runs: Sequence[xarray.Dataset]) -> Figure:
-    """Accuracy against iterations and against transmission time, one line a run."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    by_iteration, by_time = figure.subplots(1, 2, sharey=True)
-    for run in runs:
-        experiment = json.loads(run.attrs["experiment"])
-        look = look_of(experiment["policy"])
-        accuracy = 100 * run.accuracy
-        _line(by_iteration, run.iteration.values, accuracy, look)
-        _line(by_time, time_at_evaluations(run), accuracy, look)
-    by_iteration.set(xlabel="iteration", ylabel="test accuracy, mean over devices (%)")
-    by_time.set(xlabel="cumulative transmission time")
-    for axes in (by_iteration, by_time):
-        axes.grid(alpha=0.3)
+def draw_run(run: xarray.Dataset) -> Figure:
+    """Accuracy of one run against iterations and transmission time, from worst to best device."""
+    experiment = Experiment.from_json(run.attrs["experiment"])
+    figure, (by_iteration, by_time) = _subplots(2, sharey=True)
+    look = look_of("policy", experiment.policy, 0)
+    accuracy = 100 * run.accuracy
+    devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
+    for axes, x in ((by_iteration, run.iteration.values), (by_time, time_at_evaluations(run))):
+        _line(axes, x, devices, look)
         axes.set_xlim(left=0)
+    by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
+    by_time.set(xlabel=_TITLES["time"])
     by_iteration.legend(title="line: mean; shade: worst to best device", title_fontsize="small")
-    experiment = json.loads(runs[0].attrs["experiment"])
-    figure.suptitle(
-        f"{experiment['model']} on {experiment['dataset']}, {experiment['devices']} devices, "
-        f"r = {experiment['r']:g}, H = {experiment['heterogeneity']:g}"
-    )
+    figure.suptitle(describe(experiment))
     return figure
+
+
+def draw_curves(grid: xarray.Dataset, hue: str = "policy") -> Figure:
+    """Accuracy of a sweep against iterations and against transmission time, a line for each hue."""
+    grid = _only(grid, {hue, "seed"})
+    figure, (by_iteration, by_time) = _subplots(2, sharey=True)
+    for position, (value, part) in enumerate(_parts(grid, hue)):
+        look = look_of(hue, value, position)
+        accuracy = 100 * per_run(part, "accuracy")
+        _line(by_iteration, part.iteration.values, interval(accuracy), look)
+        _line(by_time, *accuracy_by_time(part), look)
+    for axes in (by_iteration, by_time):
+        axes.set_xlim(left=0)
+    by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
+    by_time.set(xlabel=_TITLES["time"])
+    by_iteration.legend(**_legend(grid))
+    figure.suptitle(describe(Experiment.from_json(grid.attrs["experiment"])))
+    return figure
+
+
+def draw_lines(
+    grid: xarray.Dataset, x: str, y: str, hue: str | None = None, moment: Moment | None = None
+) -> Figure:
+    """A variable at one moment of the runs, against an axis of the sweep."""
+    values = (moment or Moment()).of(grid, y)
+    check_dimension(values, x)
+    grid = _only(grid, {x, hue, "seed"})
+    values = (moment or Moment()).of(grid, y)
+    figure, (axes,) = _subplots(1)
+    for position, (value, part) in enumerate(_parts(values, hue)):
+        look = look_of(hue or "", value, position)
+        _line(axes, np.asarray(part[x].values), interval(part), look, every=1)
+    axes.set(xlabel=_TITLES.get(x, x), ylabel=_TITLES.get(y, y))
+    if np.issubdtype(values[x].dtype, np.number):
+        _scale(axes, values[x].values)
+        axes.set_xticks(values[x].values, [f"{value:g}" for value in values[x].values])
+        axes.minorticks_off()
+    if hue:
+        axes.legend(**_legend(grid))
+    axes.set_title((moment or Moment()).text(grid), fontsize="medium")
+    return figure
+
+
+def draw_heat(
+    grid: xarray.Dataset,
+    x: str,
+    rows: str,
+    y: str,
+    hue: str | None = None,
+    moment: Moment | None = None,
+) -> Figure:
+    """A variable at one moment of the runs over two axes of the sweep, a panel for each hue."""
+    moment = moment or Moment()
+    for axis in (x, rows):
+        check_dimension(moment.of(grid, y), axis)
+    grid = _only(grid, {x, rows, hue, "seed"})
+    values = interval(moment.of(grid, y)).mean
+    panels = list(_parts(values, hue))
+    figure, all_axes = _subplots(len(panels), width=4.2, height=3.6, sharey=True)
+    low, high = float(values.min()), float(values.max())
+    for position, (axes, (value, part)) in enumerate(zip(all_axes, panels, strict=True)):
+        table = part.transpose(rows, x)
+        image = axes.imshow(table, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower")
+        for (row, column), entry in np.ndenumerate(table.values):
+            dark = entry < (low + high) / 2
+            axes.text(column, row, f"{entry:.4g}", ha="center", va="center", fontsize="small",
+                      color="white" if dark else "black")
+        axes.set_xticks(range(len(table[x])), [f"{tick}" for tick in table[x].values])
+        axes.set_yticks(range(len(table[rows])), [f"{tick}" for tick in table[rows].values])
+        axes.set(xlabel=_TITLES.get(x, x))
+        axes.grid(False)
+        if hue:
+            axes.set_title(look_of(hue, value, position).label)
+    all_axes[0].set_ylabel(_TITLES.get(rows, rows))
+    figure.colorbar(image, ax=all_axes, label=_TITLES.get(y, y))
+    figure.suptitle(moment.text(grid), fontsize="medium")
+    return figure
+
+
+class Moment(NamedTuple):
+    """The point of a run to look at: an evaluation, or the iteration that reached a budget."""
+
+    iteration: int | None = None  # the last by default
+    budget: float | None = None
+
+    def of(self, grid: xarray.Dataset, variable: str) -> xarray.DataArray:
+        """The variable at this moment, averaged over devices; shares in per cent."""
+        if self.budget is not None:
+            if variable != "accuracy":
+                raise ExperimentError(f"y={variable}: only the accuracy is taken at a budget")
+            values = at_budget(grid, self.budget).mean("device")
+        else:
+            values = per_run(grid, variable)
+            if "step" in values.dims:
+                values = values.mean("step")
+            elif "evaluation" in values.dims:
+                values = values.isel(evaluation=self._evaluation(grid))
+        return 100 * values if "accuracy" in variable else values
+
+    def text(self, grid: xarray.Dataset) -> str:
+        """The moment in words."""
+        if self.budget is not None:
+            return f"within a transmission time of {self.budget:g}"
+        return f"after {int(grid.iteration[self._evaluation(grid)]):,} iterations"
+
+    def _evaluation(self, grid: xarray.Dataset) -> int:
+        if self.iteration is None:
+            return grid.sizes["evaluation"] - 1
+        times = grid.iteration.values.tolist()
+        if self.iteration not in times:
+            near = min(times, key=lambda time: abs(time - self.iteration))
+            raise ExperimentError(f"iteration={self.iteration}: not evaluated then; try {near}")
+        return times.index(self.iteration)
+
+
+def accuracy_by_time(part: xarray.Dataset, points: int = 60) -> tuple[np.ndarray, Interval]:
+    """Accuracy (%) of several seeds at common transmission times, between their evaluations."""
+    import xarray
+
+    runs = part if "seed" in part.dims else part.expand_dims("seed")
+    times = [time_at_evaluations(runs.isel(seed=seed)) for seed in range(runs.sizes["seed"])]
+    common = np.linspace(0, min(time[-1] for time in times), points)
+    accuracy = 100 * per_run(runs, "accuracy").transpose("seed", "evaluation").values
+    rows = [np.interp(common, time, row) for time, row in zip(times, accuracy, strict=True)]
+    return common, interval(xarray.DataArray(rows, dims=("seed", "time")))
 
 
 def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
     """Cumulative transmission time at each evaluation, summed in 64 bits."""
     total = np.concatenate([[0.0], np.cumsum(run.transmission_time.values, dtype=np.float64)])
     return total[run.iteration.values]
+
+
+def describe(experiment: Experiment) -> str:
+    """The setting in a line."""
+    return (
+        f"{experiment.model} on {experiment.dataset}, {experiment.devices} devices, "
+        f"r = {experiment.r:g}, H = {experiment.heterogeneity:g}"
+    )
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
@@ -80,17 +225,61 @@ def save_figure(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _line(axes: Axes, x: np.ndarray, accuracy: xarray.DataArray, look: Look) -> None:
-    every = max(1, len(x) // 10)
+def _subplots(
+    count: int, width: float = 5.0, height: float = 4.0, **shared: Any
+) -> tuple[Figure, Sequence[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * count + 0.5, height), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False, **shared)[0]
+    for one in axes:
+        one.grid(alpha=0.3)
+    return figure, axes
+
+
+def _line(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0) -> None:
     axes.plot(
-        x,
-        accuracy.mean("device"),
-        look.dashes,
-        color=look.color,
-        marker=look.marker,
-        markevery=every,
-        label=look.label,
+        x, band.mean, look.dashes, color=look.color, marker=look.marker, label=look.label,
+        markevery=every or max(1, len(x) // 10), markersize=5,
     )
-    axes.fill_between(
-        x, accuracy.min("device"), accuracy.max("device"), color=look.color, alpha=0.12, lw=0
-    )
+    if not np.isnan(band.low).all():
+        axes.fill_between(x, band.low, band.high, color=look.color, alpha=0.15, lw=0)
+
+
+def _parts(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
+    if hue is None or hue not in data.dims:
+        return [("", data)]
+    return [(value, data.sel({hue: value})) for value in data[hue].values.tolist()]
+
+
+def _only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
+    """Raise unless every other axis of the sweep has been brought down to one value."""
+    for axis in swept(grid):
+        if axis in wanted:
+            continue
+        if grid.sizes[axis] > 1:
+            values = grid[axis].values.tolist()
+            raise ExperimentError(
+                f"{axis}: the sweep has {values}; choose one, for example --select {axis}={values[0]}"
+            )
+        grid = grid.isel({axis: 0})
+    return grid
+
+
+def swept(grid: xarray.Dataset) -> list[str]:
+    """The axes of a sweep."""
+    own = {"evaluation", "device", "step", "budget"}
+    return [str(name) for name in grid.accuracy.dims if name not in own]
+
+
+def _legend(grid: xarray.Dataset) -> dict[str, Any]:
+    seeds = grid.sizes.get("seed", 1)
+    if seeds < 2:
+        return {}
+    return {"title": f"shade: 95% interval, {seeds} seeds", "title_fontsize": "small"}
+
+
+def _scale(axes: Axes, values: np.ndarray) -> None:
+    """A logarithmic axis where values spread over orders of magnitude."""
+    if values.min() > 0 and values.max() / values.min() >= 20:
+        axes.set_xscale("log")

@@ -33,6 +33,25 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def output_folder(path: Path) -> Iterator[None]:
+    """A folder to write to, made at once so that a bad one is known before the work begins.
+
+    If the work fails before anything was written, a folder that was made for it goes again.
+    """
+    made = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryFile(dir=path):
+            pass
+        yield
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
 def _to_disk(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -1,31 +1,87 @@
-"""A progress bar for people; silence for everybody else."""
+"""Progress bars for people, and one line a minute for logs."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 Report = Callable[[int], None]  # is told how many iterations have been done in all
 
+_LINE_EVERY = 60.0  # seconds
+
 
 @contextlib.contextmanager
-def progress_bar(total: int, title: str, show: bool | None = None) -> Iterator[Report]:
+def run_progress(iterations: int, title: str, show: bool | None = None) -> Iterator[Report]:
     """A bar with iterations/s and the time left, on standard error.
 
     Args:
-        total: how many iterations there are.
+        iterations: how many there are.
         title: what stands before the bar.
         show: True or False; by default only where a person can watch.
     """
-    if show is None:
-        show = sys.stderr.isatty()
-    if not show:
+    if show or (show is None and sys.stderr.isatty()):
+        with _bar(title, iterations, lambda done: f"{done:,} of {iterations:,}") as report:
+            yield report
+    else:
         yield lambda done: None
-        return
 
+
+@contextlib.contextmanager
+def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iterator[Report]:
+    """The same over all runs of a sweep; away from a terminal, one line a minute.
+
+    Args:
+        runs: how many there are.
+        iterations: of each.
+        show: True for a bar, False for silence; by default what fits where it is shown.
+    """
+
+    def runs_done(done: int) -> str:
+        return f"{done // iterations:,} of {runs:,} runs"
+
+    if show or (show is None and sys.stderr.isatty()):
+        with _bar("sweep", runs * iterations, runs_done) as report:
+            yield report
+    elif show is None:
+        yield _lines(runs * iterations, runs_done)
+    else:
+        yield lambda done: None
+
+
+def _lines(total: int, count: Callable[[int], str]) -> Report:
+    """Write a line now and then: what is done, how fast, and how long it will take."""
+    began = last = time.monotonic()
+    first: int | None = None
+
+    def report(done: int) -> None:
+        nonlocal last, first
+        now = time.monotonic()
+        if first is None:  # what was already on disk says nothing about the speed
+            first = done
+        if now - last < _LINE_EVERY or done == first:
+            return
+        last = now
+        speed = (done - first) / (now - began)
+        left = (total - done) / speed
+        print(
+            f"{count(done)}, {speed:,.0f} run-iterations/s, {left / 60:.1f} minutes left",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    return report
+
+
+@contextlib.contextmanager
+def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report]:
     from rich import progress as rich
     from rich.console import Console
+
+    class Count(rich.ProgressColumn):
+        def render(self, task: rich.Task) -> str:
+            return count(int(task.completed))
 
     class Speed(rich.ProgressColumn):
         def render(self, task: rich.Task) -> str:
@@ -35,10 +91,10 @@ def progress_bar(total: int, title: str, show: bool | None = None) -> Iterator[R
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
-        rich.MofNCompleteColumn(),
+        Count(),
         Speed(),
+        rich.TimeRemainingColumn(compact=True),
         rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
     )
     with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total)

@@ -90,6 +90,59 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
     return xarray.Dataset(variables, coordinates, attributes(experiment, seconds))
 
 
+def sweep_dataset(
+    experiment: Experiment, axes: dict[str, list[Any]], records: list[Record], seconds: float
+) -> xarray.Dataset:
+    """The labelled dataset of a sweep: that of a run, with one more dimension for each axis.
+
+    Where a run diverged, or has fewer devices than another, the rest is NaN.
+    """
+    import xarray
+
+    each = [
+        record.evaluations
+        | record.steps
+        | record.budgets
+        | {"bandwidth": record.bandwidth, "degree": record.degree}
+        for record in records
+    ]
+    lengths = tuple(len(values) for values in axes.values())
+    variables = {}
+    for name in each[0]:
+        stacked = _stack_padded([arrays[name] for arrays in each])
+        variables[name] = xarray.Variable(
+            (*axes, *_DIMENSIONS[name]),
+            stacked.reshape(*lengths, *stacked.shape[1:]),
+            {"description": _DESCRIPTIONS[name]},
+        )
+    variables["diverged_at"] = xarray.Variable(
+        tuple(axes),
+        np.array([record.diverged_at for record in records]).reshape(lengths),
+        {"description": "iteration with the first model that is not finite, or -1"},
+    )
+    longest = max((record.iterations for record in records), key=len)
+    coordinates: dict[str, Any] = {name: np.array(values) for name, values in axes.items()}
+    coordinates |= {
+        "iteration": ("evaluation", longest),
+        "device": np.arange(max(len(record.bandwidth) for record in records)),
+    }
+    if records[0].budgets:
+        coordinates["budget"] = np.array(experiment.budgets)
+    attrs = attributes(experiment, seconds) | {"axes": json.dumps(list(axes))}
+    return xarray.Dataset(variables, coordinates, attrs)
+
+
+def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
+    """The arrays along a new first axis, filled up with NaN to the shape of the largest."""
+    shape = np.max([array.shape for array in arrays], axis=0)
+    if all(array.shape == tuple(shape) for array in arrays):
+        return np.stack(arrays)
+    padded = np.full((len(arrays), *shape), np.nan, np.result_type(arrays[0], np.float32))
+    for row, array in zip(padded, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return padded
+
+
 def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
     """Where a result comes from: settings, versions, platform and time."""
     packages = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")

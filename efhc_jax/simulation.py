@@ -29,7 +29,7 @@ from efhc_jax.program import (
     record_summary,
     record_trace,
 )
-from efhc_jax.progress import Report, progress_bar
+from efhc_jax.progress import Report, run_progress
 from efhc_jax.results import run_dataset
 from efhc_jax.scenario import Hyper, prepare, stack
 from efhc_jax.step import State
@@ -97,7 +97,7 @@ def simulate(
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
     began = time.perf_counter()
-    with progress_bar(experiment.iterations, title, progress) as report:
+    with run_progress(experiment.iterations, title, progress) as report:
         record = record_trace if trace else record_summary
         control = control._replace(report=report)
         (one,) = run_batch(spec, hypers, data, times, control, record)

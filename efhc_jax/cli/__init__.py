@@ -12,11 +12,13 @@ from typing import Annotated, Any
 import tyro
 
 from efhc_jax.cli.data import Data
+from efhc_jax.cli.plot import Plot
 from efhc_jax.cli.run import Run
+from efhc_jax.cli.sweep import Sweep
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 
-COMMANDS = {"run": Run, "data": Data}
+COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "data": Data}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     except EfhcError as error:
         print(f"efhc: error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has gone
+        sys.stderr.close()
+        return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"efhc: error: {place}{error.strerror or error}", file=sys.stderr)
@@ -43,7 +48,7 @@ def parse(arguments: list[str]) -> Any:
     defaults = _experiment_of_config(arguments)
     choices: Any = None
     for name, kind in COMMANDS.items():
-        default = kind(experiment=defaults) if defaults and hasattr(kind, "experiment") else kind()
+        default = Run(experiment=defaults) if kind is Run and defaults else kind()
         choice = Annotated[kind, tyro.conf.subcommand(name, default=default)]  # type: ignore[valid-type]
         choices = choice if choices is None else choices | choice
     return tyro.cli(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
+from efhc_jax.files import output_folder
 
 if TYPE_CHECKING:
     import xarray
@@ -24,29 +25,44 @@ class Run:
     """Folder for the results: netCDF, picture, and the experiment as run."""
     data_dir: OptionalFolder = None
     """Folder with the dataset's files."""
+    checkpoint_seconds: float = 60.0
+    """The least time between two checkpoints; a run that was stopped goes on from the last."""
     trace: bool = False
     """Keep the whole inside of every iteration (small runs only)."""
 
     def execute(self) -> None:
         """Simulate, then store, draw and print."""
+        from efhc_jax.checkpoint import Checkpoints
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.data import load_dataset
-        from efhc_jax.simulation import DivergedError, simulate
+        from efhc_jax.interrupts import stop_requests
+        from efhc_jax.results import file_stem
+        from efhc_jax.simulation import Control, DivergedError, simulate
 
-        self.out.mkdir(parents=True, exist_ok=True)
-        data = load_dataset(self.experiment.dataset, self.data_dir)
         start_jax()
-        try:
-            result = simulate(self.experiment, data, trace=self.trace)
-        except DivergedError as error:
-            self._finish(error.result)
-            raise
-        self._finish(result)
+        data = load_dataset(self.experiment.dataset, self.data_dir)
+        with output_folder(self.out), stop_requests() as should_stop:
+            checkpoints = None
+            if not self.trace:
+                folder = self.out / f".{file_stem(self.experiment)}.checkpoint"
+                checkpoints = Checkpoints(folder, self.checkpoint_seconds)
+            control = Control(should_stop=should_stop, checkpoints=checkpoints)
+            try:
+                result = simulate(self.experiment, data, trace=self.trace, control=control)
+            except DivergedError as error:
+                self._finish(error.result)
+                raise
+            except KeyboardInterrupt:
+                print(f"stopped; the same command goes on from {self.out}", flush=True)
+                raise
+            self._finish(result)
+            if checkpoints:
+                checkpoints.clear()
 
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
 
-        from efhc_jax.figures import draw_runs, save_figure
+        from efhc_jax.figures import draw_run, save_figure
         from efhc_jax.results import file_stem, save
 
         stem = file_stem(self.experiment)
@@ -54,7 +70,7 @@ class Run:
         written.append(self.out / f"{stem}.toml")
         written[-1].write_text(self.experiment.to_toml(), encoding="utf-8")
         if result.sizes["evaluation"]:
-            written.append(save_figure(draw_runs([result]), self.out / f"{stem}.png"))
+            written.append(save_figure(draw_run(result), self.out / f"{stem}.png"))
         console = Console()
         console.print(summary_table(self.experiment, result))
         for path in written:
@@ -87,9 +103,10 @@ def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
             ("consensus error", f"{float(last.consensus_error):.4g}"),
             ("broadcasts a device and iteration", f"{_rate(last):.3f}"),
         ]
+    total = float(result.transmission_time.sum())
     lines += [
-        ("transmission time, total", f"{float(result.transmission_time.sum()):,.1f}"),
-        ("transmission time an iteration", f"{float(result.transmission_time.mean()):.4f}"),
+        ("transmission time, total", f"{total:,.1f}"),
+        ("transmission time an iteration", f"{total / max(1, steps):.4f}"),
         ("seconds", f"{result.attrs['seconds']:.1f}"),
         ("iterations a second", f"{steps / result.attrs['seconds']:,.0f}"),
     ]

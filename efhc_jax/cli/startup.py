@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from efhc_jax.errors import ExperimentError
+
 
 def start_jax() -> None:
     """Keep compiled programs on disk, so that the second run of a kind starts at once."""
@@ -15,3 +17,28 @@ def start_jax() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "efhc_jax" / "xla"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def join_job(coordinator: str | None, processes: int | None, process_id: int | None) -> None:
+    """Join the other processes of a job.
+
+    SLURM and Open MPI tell each process who it is; elsewhere all three arguments are needed.
+
+    Raises:
+        ExperimentError: there is no such job.
+    """
+    import jax
+
+    explicit = (coordinator, processes, process_id)
+    if any(given is not None for given in explicit) and None in explicit:
+        raise ExperimentError(
+            "distributed: give --coordinator, --processes and --process-id together, or none of them"
+        )
+    try:
+        jax.distributed.initialize(coordinator, processes, process_id, initialization_timeout=120)
+    except (ValueError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or ["no answer"])[0]
+        raise ExperimentError(
+            f"distributed: no job to join ({reason}); start it under SLURM or Open MPI, or give "
+            "--coordinator HOST:PORT --processes N --process-id I"
+        ) from None

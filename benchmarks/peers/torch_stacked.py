@@ -1,0 +1,163 @@
+"""EF-HC in PyTorch with the models of all devices and runs stacked in one tensor.
+
+Automatic differentiation runs once for all of them: the sum of their losses has each model's own
+gradient in its place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from benchmarks.peers.problem import (
+    CLASSES,
+    SHAPES,
+    Problem,
+    Trajectory,
+    augmented,
+    blocks,
+    metropolis_weights,
+    normalise,
+    rates,
+    transmission_time,
+)
+
+RUNS_AT_ONCE = {"svm": 16, "lenet5": 16}
+
+
+def layers(model: str, weights: torch.Tensor) -> list[torch.Tensor]:
+    """Views of stacked rows (D, n) as weights (D, outputs, inputs) and biases (D, outputs)."""
+    shapes = SHAPES[model]
+    pieces = weights.split([math.prod(shape) for shape in shapes], dim=-1)
+    return [p.view(len(p), *shape) for p, shape in zip(pieces, shapes, strict=True)]
+
+
+def svm_loss(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The sum over models of their mean hinge on x (D, B, 785) and y (D, B)."""
+    scores = parameters[0].bmm(x.mT)
+    score = scores.gather(1, y[:, None])
+    # The label's own term is the constant 1, which has no gradient.
+    return (1 - score + scores).clamp_min(0).sum() / (CLASSES * y.shape[1])
+
+
+def lenet5_loss(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The sum over models of their mean cross-entropy on x (D, B, 32, 32) and y (D, B)."""
+    x = x.unsqueeze(1)
+    for w, b in (parameters[0:2], parameters[2:4]):
+        x = _pool(_convolve(x, w, b).tanh_())
+    x = x.transpose(1, 2).flatten(2)
+    scores = _dense_layers(x, parameters[4:])
+    return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
+
+
+def _convolve(x: torch.Tensor, kernels: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """5×5 convolutions of x (D, channel, B, height, width), each model with its own kernels."""
+    patches = x.unfold(-2, 5, 1).unfold(-2, 5, 1)  # (D, channel, B, height, width, 5, 5)
+    shape = patches.shape[2:5]
+    patches = patches.permute(0, 1, 5, 6, 2, 3, 4).reshape(len(x), kernels.shape[-1], -1)
+    return torch.baddbmm(bias.unsqueeze(-1), kernels, patches).unflatten(-1, shape)
+
+
+def _pool(x: torch.Tensor) -> torch.Tensor:
+    return F.avg_pool2d(x.flatten(0, 2), 2).unflatten(0, x.shape[:3])
+
+
+def _dense_layers(x: torch.Tensor, parameters: list[torch.Tensor]) -> torch.Tensor:
+    """The last three layers, from (D, B, 400) to scores (D, B, class)."""
+    *hidden, last = zip(parameters[::2], parameters[1::2], strict=True)
+    for w, b in hidden:
+        x = torch.baddbmm(b.unsqueeze(1), x, w.mT).tanh()
+    return torch.baddbmm(last[1].unsqueeze(1), x, last[0].mT)
+
+
+LOSSES = {"svm": svm_loss, "lenet5": lenet5_loss}
+
+
+def gradients(
+    model: str, weights: torch.Tensor, x: torch.Tensor, y: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """The gradient of each of the stacked models (D, n), layer by layer as in `layers`."""
+    parameters = [p.detach().requires_grad_() for p in layers(model, weights)]
+    with torch.enable_grad():
+        return torch.autograd.grad(LOSSES[model](parameters, x, y), parameters)
+
+
+def run(problem: Problem, dtype: str = "float32") -> Trajectory:
+    """All iterations of all runs, a block of runs side by side."""
+    pixels = normalise(problem.model, problem.images, dtype)
+    images = torch.from_numpy(augmented(pixels) if problem.model == "svm" else pixels)
+    labels = torch.from_numpy(problem.labels.astype(np.int64))
+    finished = [
+        _run_block(block, images, labels) for block in blocks(problem, RUNS_AT_ONCE[problem.model])
+    ]
+    weights, fired = (np.concatenate(part) for part in zip(*finished, strict=True))
+    return Trajectory(weights, fired, transmission_time(problem, fired))
+
+
+@torch.no_grad()
+def _run_block(
+    problem: Problem, images: torch.Tensor, labels: torch.Tensor
+) -> tuple[np.ndarray, np.ndarray]:
+    """The final weights (R, m, n) and who fired (R, K, m)."""
+    runs, devices, size = problem.weights.shape
+    weights = torch.tensor(problem.weights, dtype=images.dtype)
+    last_broadcast, spare = weights.clone(), torch.empty_like(weights)
+    adjacency = torch.from_numpy(problem.adjacency)
+    link_weight = torch.from_numpy(metropolis_weights(problem.adjacency)).to(images.dtype)
+    threshold = torch.from_numpy(problem.threshold).to(images.dtype) * math.sqrt(size)
+    samples = torch.from_numpy(np.ascontiguousarray(problem.samples.swapaxes(0, 1))).flatten(1, 2)
+    history = torch.empty(len(samples), runs, devices, dtype=torch.bool)
+    for k, rate in enumerate(rates(problem)):
+        # Event 2.
+        torch.sub(weights, last_broadcast, out=spare)
+        fired = torch.ge(torch.linalg.vector_norm(spare, dim=-1), threshold * rate, out=history[k])
+        used = (fired.unsqueeze(-1) | fired.unsqueeze(-2)).logical_and_(adjacency)
+        transition = link_weight * used
+        transition.diagonal(dim1=-2, dim2=-1).copy_(1 - transition.sum(-1))
+        # Events 3 and 4, with the gradient of the models before they are mixed.
+        x, y = images[samples[k]], labels[samples[k]]
+        gradient = gradients(problem.model, weights.view(-1, size), x, y)
+        mixed = torch.bmm(transition, weights, out=spare)
+        for part, slope in zip(layers(problem.model, mixed.view(-1, size)), gradient, strict=True):
+            part.sub_(slope, alpha=rate)
+        last_broadcast[fired] = weights[fired]
+        weights, spare = mixed, weights
+    return weights.numpy(), history.transpose(0, 1).numpy()
+
+
+@torch.inference_mode()
+def evaluate(
+    model: str, weights: np.ndarray, images: np.ndarray, labels: np.ndarray, dtype: str = "float32"
+) -> np.ndarray:
+    """The accuracy of each device's model (m, n) on all images: (m,)."""
+    parameters = layers(model, torch.from_numpy(weights.astype(dtype)))
+    scores = {"svm": _svm_scores, "lenet5": _lenet5_scores}[model]
+    hits = torch.zeros(len(weights), dtype=torch.int64)
+    chunk = {"svm": 1000, "lenet5": 100}[model]
+    for start in range(0, len(images), chunk):
+        x = torch.from_numpy(normalise(model, images[start : start + chunk], dtype))
+        y = torch.from_numpy(labels[start : start + chunk].astype(np.int64))
+        hits += (scores(parameters, x).argmax(-1) == y.unsqueeze(-1)).sum(0)
+    return hits.numpy() / len(images)
+
+
+def _svm_scores(parameters: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Scores (N, m, class) of shared images (N, 28, 28)."""
+    table = parameters[0].flatten(0, 1)
+    scores = torch.addmm(table[:, -1], x.flatten(1), table[:, :-1].T)
+    return scores.unflatten(-1, (-1, CLASSES))
+
+
+def _lenet5_scores(parameters: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Scores (N, m, class) of shared images (N, 32, 32): one convolution holds all models."""
+    w1, b1, w2, b2, *rest = parameters
+    devices, x = len(w1), x.unsqueeze(1)
+    x = F.conv2d(x, w1.reshape(-1, 1, 5, 5), b1.flatten())
+    x = F.avg_pool2d(x.tanh_(), 2)
+    x = F.conv2d(x, w2.reshape(-1, 6, 5, 5), b2.flatten(), groups=devices)
+    x = F.avg_pool2d(x.tanh_(), 2)
+    x = x.unflatten(1, (devices, -1)).flatten(2).transpose(0, 1)
+    return _dense_layers(x, rest).transpose(0, 1)

@@ -1,0 +1,155 @@
+"""What a sweep says: intervals over seeds, paired differences, accuracy within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from efhc_jax.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import xarray
+
+Method = Literal["student", "bootstrap"]
+
+_RESAMPLES = 10_000
+
+
+class Interval(NamedTuple):
+    """A mean over seeds, and where it lies with the given confidence."""
+
+    mean: xarray.DataArray
+    low: xarray.DataArray
+    high: xarray.DataArray
+
+
+def interval(
+    values: xarray.DataArray,
+    over: str = "seed",
+    *,
+    confidence: float = 0.95,
+    method: Method = "student",
+) -> Interval:
+    """Mean over a dimension, with its confidence interval.
+
+    Args:
+        values: one value for each seed, and whatever else.
+        over: the dimension of independent repetitions.
+        confidence: the share of intervals that hold the true mean.
+        method: "student" for the t interval, "bootstrap" for percentiles of 10,000 resampled means.
+
+    Returns:
+        Three arrays without the dimension. With a single repetition there is no interval, and low and
+        high are NaN.
+    """
+    import xarray
+
+    if over not in values.dims:
+        values = values.expand_dims(over)
+    repetitions = values.sizes[over]
+    mean = values.mean(over)
+    if repetitions < 2:
+        nothing = xarray.full_like(mean, np.nan)
+        return Interval(mean, nothing, nothing)
+    if method == "student":
+        from scipy.stats import t
+
+        error = values.std(over, ddof=1) / np.sqrt(repetitions)
+        reach = float(t.ppf((1 + confidence) / 2, repetitions - 1)) * error
+        return Interval(mean, mean - reach, mean + reach)
+    if method == "bootstrap":
+        draws = np.random.default_rng(0).integers(repetitions, size=(_RESAMPLES, repetitions))
+        weights = np.stack([np.bincount(d, minlength=repetitions) for d in draws]) / repetitions
+        means = xarray.dot(values, xarray.DataArray(weights, dims=("resample", over)), dim=over)
+        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+        low, high = means.quantile(tails, "resample").transpose("quantile", ...)
+        return Interval(mean, low.drop_vars("quantile"), high.drop_vars("quantile"))
+    raise ExperimentError(f"method={method!r}: unknown; choose from student, bootstrap")
+
+
+def compare(
+    grid: xarray.Dataset,
+    axis: str,
+    baseline: Any,
+    *,
+    variable: str = "accuracy",
+    confidence: float = 0.95,
+    method: Method = "student",
+) -> xarray.Dataset:
+    """Differences from a baseline, paired by seed, with confidence intervals.
+
+    Args:
+        grid: a sweep with several seeds.
+        axis: what to compare along, for example "policy".
+        baseline: the value of the axis that the others are compared with, for example "zt".
+        variable: what to compare; it is averaged over devices.
+        confidence: the share of intervals that hold the true difference.
+        method: "student" or "bootstrap".
+
+    Returns:
+        `difference`, `low` and `high`, for every other value of the axis.
+
+    Example:
+        >>> import efhc_jax as efhc
+        >>> base = efhc.Experiment(dataset="synthetic", iterations=10, eval_every=10)
+        >>> grid = efhc.sweep(base, policy=["efhc", "zt"], seed=range(3))
+        >>> list(compare(grid, "policy", baseline="zt").policy.values)
+        ['efhc']
+    """
+    import xarray
+
+    values = per_run(grid, variable)
+    check_dimension(values, axis)
+    known = values[axis].values.tolist()
+    if baseline not in known:
+        raise ExperimentError(f"baseline={baseline!r}: not on the axis {axis}, which has {known}")
+    if values.sizes.get("seed", 1) < 2:
+        raise ExperimentError("seed: a paired interval needs at least 2 seeds in the sweep")
+    others = [value for value in known if value != baseline]
+    differences = values.sel({axis: others}) - values.sel({axis: baseline}, drop=True)
+    found = interval(differences, confidence=confidence, method=method)
+    attrs = {
+        "variable": variable,
+        "baseline": baseline,
+        "method": method,
+        "confidence": confidence,
+        "seeds": values.sizes["seed"],
+    }
+    names = ("difference", "low", "high")
+    return xarray.Dataset(dict(zip(names, found, strict=True)), attrs=attrs)
+
+
+def at_budget(grid: xarray.Dataset, budget: float | list[float]) -> xarray.DataArray:
+    """Each device's accuracy after the first iteration whose cumulative transmission time reaches it.
+
+    The models of exactly that iteration were evaluated: nothing is interpolated. NaN where a run ended
+    before.
+
+    Args:
+        grid: a run or a sweep of an experiment with `budgets`.
+        budget: one or more of these.
+    """
+    if "accuracy_at_budget" not in grid:
+        raise ExperimentError(
+            "budgets: none were chosen before the run; give Experiment(budgets=[…]) and run again"
+        )
+    known = grid.budget.values.tolist()
+    for one in np.atleast_1d(budget).tolist():
+        if one not in known:
+            raise ExperimentError(f"budget={one:g}: not chosen before the run; there are {known}")
+    return grid.accuracy_at_budget.sel(budget=budget)
+
+
+def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
+    """A variable with its mean over devices taken."""
+    if variable not in grid:
+        raise ExperimentError(f"{variable}: not in the results; choose from {', '.join(grid)}")
+    values = grid[variable]
+    return values.mean("device") if "device" in values.dims else values
+
+
+def check_dimension(values: xarray.DataArray, axis: str) -> None:
+    """Raise unless the values were swept over the axis."""
+    if axis not in values.dims:
+        raise ExperimentError(f"{axis}: not an axis of this sweep; it has {', '.join(values.dims)}")

@@ -1,0 +1,189 @@
+"""`efhc sweep`: a whole grid of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.config import Experiment
+from efhc_jax.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def _several_values() -> type:
+    """`Experiment` with several values for each field; none means the default or the config's."""
+    fields = []
+    for field in dataclasses.fields(Experiment):
+        kind = {"str": str, "int": int, "float": float}.get(str(field.type), float)
+        several = Annotated[tuple[kind, ...], tyro.conf.arg(metavar=f"{kind.__name__.upper()} …")]  # type: ignore[valid-type]
+        fields.append((field.name, several, dataclasses.field(default=())))
+    return dataclasses.make_dataclass("Settings", fields, frozen=True)
+
+
+Settings: Any = _several_values()
+Settings.__doc__ = "Every field of an experiment; several values make it an axis of the sweep."
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Run every combination of settings: several values after a flag make it an axis.
+
+    For example: efhc sweep --policy efhc gt zt rg --r 5 50 500 --seeds 5
+    """
+
+    settings: Settings = Settings()
+    seeds: int = 1
+    """Number of seeds, from the seed on: an axis of its own when there are several."""
+    config: OptionalFile = None
+    """TOML file with settings by the same names; flags overrule it."""
+    out: Folder = Path("out/sweep")
+    """Folder for the results. A sweep that was stopped goes on from there."""
+    data_dir: OptionalFolder = None
+    """Folder with the dataset's files."""
+    batch: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Runs that go through the program at once; by default as many as is good."""
+    checkpoint_seconds: float = 60.0
+    """The least time between two checkpoints of a batch in progress."""
+    distributed: bool = False
+    """Join a job of several processes: found by itself under SLURM and Open MPI."""
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
+    """With --distributed elsewhere: the address of process 0."""
+    processes: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """With --distributed elsewhere: how many there are."""
+    process_id: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """With --distributed elsewhere: which one this is, from 0."""
+
+    def execute(self) -> None:
+        """Sweep, then store, draw and print."""
+        from efhc_jax.cli.startup import join_job, start_jax
+        from efhc_jax.interrupts import stop_requests
+
+        experiment, axes = self.plan()
+        if self.distributed:
+            join_job(self.coordinator, self.processes, self.process_id)
+        start_jax()
+
+        import jax
+
+        from efhc_jax.data import load_dataset
+        from efhc_jax.sweeps import Grid, predict, sweep
+
+        grid = Grid.of(experiment, axes)
+        data = None
+        if "dataset" not in axes:
+            data = load_dataset(experiment.dataset, self.data_dir)
+        speaks = jax.process_index() == 0
+        if speaks:
+            print(predict(grid, data, self.batch), flush=True)
+        with stop_requests() as should_stop:
+            try:
+                result = sweep(
+                    experiment,
+                    data,
+                    batch=self.batch,
+                    out=self.out,
+                    progress=None if speaks else False,
+                    checkpoint_seconds=self.checkpoint_seconds,
+                    should_stop=should_stop,
+                    **axes,
+                )
+            except KeyboardInterrupt:
+                print(f"stopped; the same command goes on from {self.out}", flush=True)
+                raise
+        if speaks:
+            self._finish(result)
+
+    def plan(self) -> tuple[Experiment, dict[str, list[Any]]]:
+        """The settings that all runs share, and the axes."""
+        experiment = Experiment() if self.config is None else Experiment.from_toml(self.config)
+        given = {name: list(values) for name, values in vars(self.settings).items() if values}
+        fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
+        if "budgets" in given:
+            fixed["budgets"] = tuple(given.pop("budgets"))
+        axes = {name: values for name, values in given.items() if len(values) > 1}
+        if self.seeds < 1:
+            raise ExperimentError(f"seeds={self.seeds}: give a whole number of 1 or more")
+        if self.seeds > 1:
+            if "seed" in axes:
+                raise ExperimentError("seeds: --seed already lists them; give one of the two")
+            first = fixed.get("seed", experiment.seed)
+            axes["seed"] = list(range(first, first + self.seeds))
+        return experiment.replace(**fixed), axes
+
+    def _finish(self, result: xarray.Dataset) -> None:
+        from rich.console import Console
+
+        from efhc_jax.figures import draw_curves, save_figure, swept
+
+        console = Console()
+        console.print(sweep_table(result))
+        written = [self.out / "sweep.nc"]
+        others = [axis for axis in swept(result) if axis not in ("policy", "seed")]
+        if "policy" in result.dims and not others:
+            written.append(save_figure(draw_curves(result), self.out / "sweep.png"))
+        for path in written:
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        if others:
+            console.print(
+                f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+
+def sweep_table(result: xarray.Dataset) -> Any:
+    """Accuracy and transmission time of every combination, with intervals over seeds."""
+    from rich.table import Table
+
+    from efhc_jax.analysis import interval, per_run
+    from efhc_jax.figures import LOOKS, swept
+
+    axes = [axis for axis in swept(result) if axis != "seed"]
+    seeds = result.sizes.get("seed", 1)
+    title = f"{seeds} seed{'s' * (seeds > 1)}" + (", 95% intervals" if seeds > 1 else "")
+    table = Table(*axes, title=title)
+    for column in ("accuracy (%)", "transmission time", "broadcasts a device"):
+        table.add_column(column, justify="right")
+    last = result.isel(evaluation=-1)
+    accuracy = interval(100 * per_run(last, "accuracy"))
+    time = interval(result.transmission_time.sum("step"))
+    broadcasts = interval(per_run(last, "broadcasts")).mean
+    shape = [result.sizes[axis] for axis in axes]
+    rows = _some([tuple(index) for index in _indices(shape)])
+    for index in rows:
+        at = dict(zip(axes, index, strict=True))
+        names = []
+        for axis, place in at.items():
+            value = result[axis].values[place].item()
+            names.append(LOOKS[value].label if value in LOOKS else str(value))
+        table.add_row(
+            *names,
+            _with_interval(accuracy, at, ".2f"),
+            _with_interval(time, at, ",.0f"),
+            f"{float(broadcasts.isel(at)):,.0f}",
+        )
+    if len(rows) < len(list(_indices(shape))):
+        table.caption = f"the first {len(rows)} of {len(list(_indices(shape)))} combinations"
+    return table
+
+
+def _indices(shape: list[int]) -> Any:
+    import numpy as np
+
+    return np.ndindex(*shape)
+
+
+def _some(rows: list[Any], most: int = 40) -> list[Any]:
+    return rows[:most]
+
+
+def _with_interval(found: Any, at: dict[str, int], form: str) -> str:
+    mean, low, high = (float(part.isel(at)) for part in found)
+    return f"{mean:{form}}" if low != low else f"{mean:{form}} ± {(high - low) / 2:{form}}"

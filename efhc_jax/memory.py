@@ -1,0 +1,119 @@
+"""How much memory a batch of runs takes, so that a sweep that cannot fit says so before it starts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset
+from efhc_jax.errors import ExperimentError
+from efhc_jax.program import Spec
+
+_SHARE = 0.6  # of the memory that is free; the rest is for the program itself and other processes
+_MOST_RUNS_ON_CPU = 64  # more would gain nothing, and a crash would cost more
+_MOST_RUNS = 1024
+
+
+class Estimate(NamedTuple):
+    """Bytes on one accelerator."""
+
+    fixed: int  # whatever the batch: the dataset, the evaluation of one run
+    per_run: int
+
+    def peak(self, runs: int) -> int:
+        """With this many runs on the accelerator."""
+        return self.fixed + runs * self.per_run
+
+
+def estimate(experiment: Experiment, dataset: Dataset, spec: Spec) -> Estimate:
+    """What the program will need at its peak.
+
+    A run keeps W, Ŵ and the models at budgets; a step needs the gradient and new W beside them, and
+    some room for its temporaries.
+    """
+    itemsize = jax.numpy.zeros(()).dtype.itemsize
+    models = experiment.devices * spec.rules.model.size * itemsize
+    images = dataset.train_images.nbytes + dataset.test_images.nbytes
+    evaluation = 3 * models + 64 * 2**20  # rows and one chunk of activations
+    history = experiment.iterations * 16 + 1000 * experiment.devices
+    split = dataset.train_labels.nbytes
+    per_run = models * (6 + 2 * len(experiment.budgets)) + split + history
+    return Estimate(images + evaluation, per_run)
+
+
+def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = None) -> int:
+    """How many runs go through the program at once, over all accelerators.
+
+    Args:
+        needs: what they take.
+        runs: how many there are in all.
+        spec: where they are computed.
+        asked: the size that the user wants.
+
+    Raises:
+        ExperimentError: the size asked for does not fit or is not divided by the accelerators; or not
+            even one run an accelerator fits.
+    """
+    accelerators = spec.layout.accelerators
+    free = free_memory()
+    fitting = int((free * _SHARE - needs.fixed) // needs.per_run) * accelerators
+    if asked is not None:
+        if asked < 1 or asked % accelerators:
+            raise ExperimentError(
+                f"batch={asked}: does not spread over {accelerators} accelerators; "
+                f"give a multiple of {accelerators}"
+            )
+        if asked > fitting:
+            raise ExperimentError(
+                f"batch={asked}: needs {gigabytes(needs.peak(asked // accelerators))}, and "
+                f"{gigabytes(free)} are free; try {max(accelerators, fitting)} or less"
+            )
+        return asked
+    if fitting < accelerators:
+        raise ExperimentError(
+            f"devices and model: a single run needs {gigabytes(needs.peak(1))}, and "
+            f"{gigabytes(free)} are free; try fewer devices or a smaller model"
+        )
+    most = _MOST_RUNS_ON_CPU if jax.default_backend() == "cpu" else _MOST_RUNS * accelerators
+    size = min(fitting, max(most, accelerators), _rounded_up(runs, accelerators))
+    unit = accelerators * (spec.layout.block or 1)
+    return size - size % unit if size > unit else size - size % accelerators
+
+
+def free_memory() -> int:
+    """Bytes that are free on the accelerator that has least, or on this machine for a CPU."""
+    limits = []
+    for accelerator in jax.local_devices():
+        stats = accelerator.memory_stats() or {}
+        if "bytes_limit" in stats:
+            limits.append(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+    if limits:
+        return min(limits)
+    return _free_on_host() // len(jax.local_devices())
+
+
+def gigabytes(count: float) -> str:
+    """A number of bytes for people."""
+    return f"{count / 1e9:.2f} GB"
+
+
+def _free_on_host() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 4 * 2**30  # not Linux: a careful guess
+    limit = Path("/sys/fs/cgroup/memory.max")  # a container may be allowed less
+    try:
+        free = min(free, int(limit.read_text()))
+    except (OSError, ValueError):
+        pass
+    return free
+
+
+def _rounded_up(number: int, multiple: int) -> int:
+    return math.ceil(number / multiple) * multiple

@@ -1,0 +1,154 @@
+"""A sweep's folder: what it is a sweep of, and every batch that has been finished.
+
+    sweep.json      what is swept, to refuse another experiment in the same folder
+    batches/*.npz   finished batches, while the sweep goes on
+    checkpoint/     the batch in progress
+    sweep.nc        the result, when all is done
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.files import written_whole
+from efhc_jax.history import Record
+
+FORMAT = 1
+
+
+class Store:
+    """The folder of one sweep."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.result = self.folder / "sweep.nc"
+        self.checkpoint = self.folder / "checkpoint"
+        self._batches = self.folder / "batches"
+        self._manifest = self.folder / "sweep.json"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process alone."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ExperimentError(
+                    f"out={self.folder}: another process is working there; "
+                    "wait for it, or give another folder"
+                ) from None
+            yield
+
+    def claim(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Begin or go on with a sweep.
+
+        Returns:
+            The manifest of the folder: `manifest`, or the one that was begun with, whose batch size
+            stands.
+
+        Raises:
+            ExperimentError: the folder holds another sweep.
+        """
+        manifest = {"format": FORMAT} | manifest
+        if not self._manifest.exists():
+            if self.folder.exists() and self.result.exists():
+                raise ExperimentError(f"out={self.folder}: holds a result without its sweep.json")
+            with written_whole(self._manifest) as part:
+                part.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            return manifest
+        try:
+            begun = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self._manifest}: cannot be read ({error})") from None
+        if not isinstance(begun, dict) or begun.get("format", 0) > FORMAT:
+            raise DataError(f"{self._manifest}: is from a newer version of efhc-jax; upgrade")
+        differences = _differences(begun, manifest)
+        if differences:
+            raise ExperimentError(
+                f"out={self.folder}: holds another sweep ({'; '.join(differences)}); "
+                "give another folder, or the same settings to go on with it"
+            )
+        return begun
+
+    def finished(self, batch: int) -> bool:
+        """Whether a batch is on disk."""
+        return self._path(batch).exists()
+
+    def save(self, batch: int, records: list[Record]) -> None:
+        """Put a finished batch on disk; on return it is there to stay."""
+        arrays: dict[str, np.ndarray] = {"runs": np.int64(len(records))}
+        for run, record in enumerate(records):
+            for field, value in record._asdict().items():
+                if isinstance(value, dict):
+                    for name, array in value.items():
+                        arrays[f"{run}/{field}/{name}"] = array
+                elif value is not None:
+                    arrays[f"{run}/{field}"] = np.asarray(value)
+        with written_whole(self._path(batch)) as part, part.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+    def load(self, batch: int) -> list[Record]:
+        """A finished batch."""
+        path = self._path(batch)
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = dict(archive)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(
+                f"{path}: a finished batch cannot be read ({error}); "
+                "remove this file to compute it again"
+            ) from None
+        return [_record(arrays, run) for run in range(int(arrays["runs"]))]
+
+    def tidy(self) -> None:
+        """Remove the parts when the whole is there."""
+        shutil.rmtree(self._batches, ignore_errors=True)
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+    def _path(self, batch: int) -> Path:
+        return self._batches / f"{batch:05d}.npz"
+
+
+def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
+    fields: dict[str, Any] = {"evaluations": {}, "steps": {}, "budgets": {}}
+    for key, array in arrays.items():
+        owner, _, rest = key.partition("/")
+        if owner != str(run):
+            continue
+        field, _, name = rest.partition("/")
+        if name:
+            fields[field][name] = array
+        else:
+            fields[field] = array
+    fields["diverged_at"] = int(fields["diverged_at"])
+    fields["diverged"] = tuple(int(device) for device in fields["diverged"])
+    return Record(**fields)
+
+
+def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Where two manifests differ, in words; the batch size does not count."""
+    found = []
+    for part in ("experiment", "axes"):
+        old, new = begun.get(part, {}), now.get(part, {})
+        for name in sorted(set(old) | set(new)):
+            if old.get(name) != new.get(name):
+                found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
+    if begun.get("data") != now.get("data"):
+        found.append("the data are different")
+    return found
+
+
+def _shown(part: dict[str, Any], name: str) -> str:
+    return json.dumps(part[name]) if name in part else "not swept"

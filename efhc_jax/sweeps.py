@@ -1,0 +1,274 @@
+"""Whole grids of runs: every combination of the axes, batched, paired and safe against crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from efhc_jax.checkpoint import Checkpoints
+from efhc_jax.config import Experiment, check_names
+from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.errors import ExperimentError
+from efhc_jax.history import Record
+from efhc_jax.layout import choose_layout
+from efhc_jax.memory import choose_batch, estimate, gigabytes
+from efhc_jax.program import Spec, make_spec
+from efhc_jax.progress import Report, sweep_progress
+from efhc_jax.results import load, save, sweep_dataset
+from efhc_jax.scenario import prepare, stack
+from efhc_jax.simulation import Control, evaluation_times, run_batch
+from efhc_jax.store import Store
+
+if TYPE_CHECKING:
+    import xarray
+
+# Fields that decide shapes or code: runs share a compilation only where these agree.
+_SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order")
+_NOT_AXES = {
+    "iterations": "a longer run contains the shorter ones: run the longest",
+    "eval_every": "evaluate at the finest",
+    "budgets": "all budgets are taken in one run: give them together",
+    "placement": "places are shared by all runs of a seed",
+}
+
+
+def sweep(
+    experiment: Experiment,
+    data: Dataset | None = None,
+    *,
+    batch: int | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    checkpoint_seconds: float = 60.0,
+    should_stop: Callable[[], bool] = lambda: False,
+    **axes: Sequence[Any],
+) -> xarray.Dataset:
+    """Run every combination of the axes.
+
+    Runs of one seed are paired: they share initial models, split, mini-batches, places and the order
+    in which devices become weak, whatever else differs.
+
+    Args:
+        experiment: the settings that all runs share.
+        data: a dataset of your own, in place of the one that the experiment names.
+        batch: how many runs go through the program at once; by default as many as is good.
+        out: a folder for finished batches. A sweep that was stopped goes on from there.
+        progress: show a bar; by default only on a terminal.
+        checkpoint_seconds: the least time between two checkpoints of a batch in progress.
+        should_stop: asked after every chunk; when it says so, the batch in progress is saved.
+        **axes: fields of `Experiment`, each with the values to take.
+
+    Returns:
+        The dataset of a run, with one more dimension for each axis.
+
+    Example:
+        >>> base = Experiment(dataset="synthetic", iterations=10, eval_every=10)
+        >>> grid = sweep(base, policy=["efhc", "zt"], seed=range(3))
+        >>> dict(grid.accuracy.sizes)
+        {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
+    """
+    grid = Grid.of(experiment, axes)
+    began = time.perf_counter()
+    store = Store(out) if out is not None else None
+    with store.locked() if store and _writes() else contextlib.nullcontext():
+        jobs, size = _jobs(grid, data, batch)
+        if store:
+            if _writes():
+                size = store.claim(grid.manifest(size, data))["batch"]
+            size = _agreed(size)
+            if _agreed(int(store.result.exists())):
+                return load(store.result)
+        with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
+            records = _run_all(jobs, size, store, report, checkpoint_seconds, should_stop)
+        result = sweep_dataset(
+            grid.experiment, grid.axes, records, time.perf_counter() - began
+        )
+        if store and _writes():
+            save(result, store.result)
+            store.tidy()
+    return result
+
+
+class Grid(NamedTuple):
+    """All combinations of the axes, the last axis fastest."""
+
+    experiment: Experiment
+    axes: dict[str, list[Any]]
+    experiments: list[Experiment]
+
+    @classmethod
+    def of(cls, experiment: Experiment, axes: Mapping[str, Sequence[Any]]) -> Grid:
+        """Check the axes and build every experiment.
+
+        Raises:
+            ExperimentError: an axis is unknown, empty, has a value twice or one out of range.
+        """
+        check_names(axes)
+        values = {name: _check_axis(name, axis) for name, axis in axes.items()}
+        if "connectivity" in values and not experiment.placement:
+            lowest = min(values["connectivity"])
+            experiment = experiment.replace(connectivity=lowest, placement=lowest)
+        combinations = itertools.product(*values.values())
+        experiments = [
+            experiment.replace(**dict(zip(values, combination, strict=True)))
+            for combination in combinations
+        ]
+        axes_as_checked = {
+            name: list(dict.fromkeys(getattr(e, name) for e in experiments)) for name in values
+        }
+        return cls(experiment, axes_as_checked, experiments)
+
+    def manifest(self, batch: int, data: Dataset | None) -> dict[str, Any]:
+        """What tells this sweep from another."""
+        digest = None if data is None else zlib.crc32(data.train_images.tobytes())
+        return {
+            "experiment": json.loads(self.experiment.to_json()),
+            "axes": json.loads(json.dumps(self.axes)),
+            "data": digest,
+            "batch": batch,
+        }
+
+
+class Job(NamedTuple):
+    """Runs that share a compilation."""
+
+    spec: Spec
+    data: Dataset
+    runs: list[tuple[int, Experiment]]  # with their places in the grid
+
+
+def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -> str:
+    """What a sweep will take, in a line for people."""
+    jobs, size = _jobs(grid, data, batch)
+    peaks = [
+        estimate(job.runs[0][1], job.data, job.spec).peak(
+            -(-min(size, len(job.runs)) // job.spec.layout.accelerators)
+        )
+        for job in jobs
+    ]
+    accelerators = jobs[0].spec.layout.accelerators
+    where = f"{accelerators} accelerators" if accelerators > 1 else jax.devices()[0].platform
+    return (
+        f"{len(grid.experiments)} runs in batches of {size} on {where}, "
+        f"{len(jobs)} compilation{'s' * (len(jobs) > 1)}, about {gigabytes(max(peaks))} of memory"
+    )
+
+
+def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job], int]:
+    """The runs grouped by what they compile to, and how many go through at once."""
+    groups: dict[tuple[Any, ...], list[tuple[int, Experiment]]] = {}
+    for place, experiment in enumerate(grid.experiments):
+        shape = tuple(getattr(experiment, name) for name in _SHAPES)
+        groups.setdefault(shape, []).append((place, experiment))
+    jobs, sizes = [], []
+    for runs in groups.values():
+        first = runs[0][1]
+        dataset = load_dataset(first.dataset) if data is None else data
+        spec = make_spec(first, dataset)
+        layout = choose_layout(first.devices, spec.rules.model.size)
+        spec = spec._replace(layout=layout)
+        needs = estimate(first, dataset, spec)
+        sizes.append(choose_batch(needs, len(runs), spec, asked))
+        jobs.append(Job(spec, dataset, runs))
+    return jobs, min(sizes)
+
+
+def _run_all(
+    jobs: list[Job],
+    size: int,
+    store: Store | None,
+    report: Report,
+    checkpoint_seconds: float,
+    should_stop: Callable[[], bool],
+) -> list[Record]:
+    """All batches one after the other, those on disk from there."""
+    records: dict[int, Record] = {}
+    done = 0
+    for number, (job, runs) in enumerate(_batches(jobs, size)):
+        iterations = runs[0][1].iterations
+        if store and _agreed(int(store.finished(number))):
+            finished = store.load(number)
+        else:
+            checkpoints = None
+            if store and jax.process_count() == 1:
+                checkpoints = Checkpoints(store.checkpoint / str(number), checkpoint_seconds)
+            base = done
+            control = Control(
+                lambda at, base=base, count=len(runs): report(base + at * count),
+                should_stop,
+                checkpoints,
+            )
+            finished = _run(job, [e for _, e in runs], size, control)
+            if store and _writes():
+                store.save(number, finished)  # before anybody is told that it is finished
+            if checkpoints:
+                checkpoints.clear()
+        done += len(runs) * iterations
+        report(done)
+        records |= {place: one for (place, _), one in zip(runs, finished, strict=True)}
+    return [records[place] for place in range(len(records))]
+
+
+def _batches(jobs: list[Job], size: int) -> Iterator[tuple[Job, list[tuple[int, Experiment]]]]:
+    for job in jobs:
+        for first in range(0, len(job.runs), size):
+            yield job, job.runs[first : first + size]
+
+
+def _run(job: Job, experiments: list[Experiment], size: int, control: Control) -> list[Record]:
+    """One batch. A short one is filled up with copies, so that all have the shape of one program."""
+    first = experiments[0]
+    hypers = [prepare(experiment, job.data) for experiment in experiments]
+    unit = job.spec.layout.accelerators
+    whole = size if len(job.runs) >= size else -(-len(hypers) // unit) * unit
+    hypers += [hypers[-1]] * (whole - len(hypers))
+    spec = job.spec._replace(layout=_fitting(job.spec, whole))
+    times = evaluation_times(first.iterations, first.eval_every)
+    return run_batch(spec, stack(hypers), job.data, times, control)[: len(experiments)]
+
+
+def _fitting(spec: Spec, runs: int) -> Any:
+    """The layout with a block that divides the runs of an accelerator."""
+    layout = spec.layout
+    each = runs // layout.accelerators
+    if layout.block and each > layout.block:
+        divisors = [block for block in range(1, layout.block + 1) if each % block == 0]
+        layout = layout._replace(block=max(divisors))
+    return layout
+
+
+def _check_axis(name: str, values: Any) -> list[Any]:
+    if name in _NOT_AXES:
+        raise ExperimentError(f"{name}: cannot be an axis; {_NOT_AXES[name]}")
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not values:
+        raise ExperimentError(f"{name}: the axis is empty; give at least one value")
+    twice = [value for position, value in enumerate(values) if value in values[:position]]
+    if twice:
+        raise ExperimentError(f"{name}: the axis has {twice[0]!r} twice; give each value once")
+    return values
+
+
+def _writes() -> bool:
+    """Whether this process is the one of the job that touches the disk."""
+    return jax.process_index() == 0
+
+
+def _agreed(value: int) -> int:
+    """The first process's value, on all of them."""
+    if jax.process_count() == 1:
+        return value
+    from jax.experimental import multihost_utils
+
+    return int(multihost_utils.broadcast_one_to_all(np.int32(value)))
