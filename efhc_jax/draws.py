@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jax.extend.random import threefry_2x32
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 from efhc_jax.data.splits import Shards
 from efhc_jax.streams import Stream
@@ -21,6 +22,20 @@ def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:
     return jax.random.fold_in(key, int(stream))
 
 
+def random_words(
+    key: Key[Array, ""], stream: Stream, iteration: Int[Array, ""], count: int
+) -> UInt32[Array, "count"]:
+    """Random 32-bit words, each a hash of the stream's key, the iteration and its position.
+
+    The same generator as that of `jax.random`, without the steps between a key for each iteration and
+    its words: they took most of the time that a run needs to compile.
+    """
+    positions = jnp.arange(count, dtype=jnp.uint32)
+    iterations = jnp.full(count, iteration, dtype=jnp.uint32)
+    counters = jnp.concatenate([iterations, positions])
+    return threefry_2x32(jax.random.key_data(stream_key(key, stream)), counters)[:count]
+
+
 def draw_samples(
     key: Key[Array, ""], iteration: Int[Array, ""], shards: Shards, batch_size: int
 ) -> Int[Array, "device batch"]:
@@ -29,24 +44,26 @@ def draw_samples(
     Floyd's algorithm: the t-th draw is uniform over the first count − B + t + 1 samples, and stands for
     the last of these where it repeats an earlier one.
     """
-    last = shards.count[:, None] - batch_size + jnp.arange(batch_size)
-    now = jax.random.fold_in(stream_key(key, Stream.BATCHES), iteration)
-    drawn = jax.random.randint(now, last.shape, 0, last + 1)
+    last = shards.count[:, None] - batch_size + jnp.arange(batch_size, dtype=jnp.int32)
+    words = random_words(key, Stream.BATCHES, iteration, last.size).reshape(last.shape)
+    drawn = (words % (last + 1).astype(jnp.uint32)).astype(jnp.int32)
 
     def place(t: Int[Array, ""], chosen: Int[Array, "device batch"]) -> Int[Array, "device batch"]:
         repeated = jnp.any(chosen == drawn[:, t, None], axis=1)
         return chosen.at[:, t].set(jnp.where(repeated, last[:, t], drawn[:, t]))
 
-    chosen = drawn if batch_size == 1 else jax.lax.fori_loop(0, batch_size, place, -jnp.ones_like(drawn))
+    chosen = drawn
+    if batch_size > 1:
+        chosen = jax.lax.fori_loop(0, batch_size, place, jnp.full_like(drawn, -1))
     return shards.pool[shards.start[:, None] + chosen]
 
 
 def draw_coins(
     key: Key[Array, ""], iteration: Int[Array, ""], devices: int
 ) -> Float[Array, "device"]:
-    """One uniform number on [0, 1) a device."""
-    now = jax.random.fold_in(stream_key(key, Stream.POLICY), iteration)
-    return jax.random.uniform(now, (devices,))
+    """One uniform number on [0, 1) a device, the same in 32 and in 64 bits."""
+    words = random_words(key, Stream.POLICY, iteration, devices)
+    return (words >> 8).astype(jnp.result_type(float)) * 2.0**-24
 
 
 def draw_models(

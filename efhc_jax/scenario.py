@@ -51,7 +51,7 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     )
     real = jnp.result_type(float)
     return Hyper(
-        key=jax.random.key(e.seed),
+        key=jax.random.key(e.seed, impl="threefry2x32"),
         policy=np.asarray(list(POLICIES).index(e.policy), np.int32),
         r=np.asarray(e.r, real),
         learning_rate=(

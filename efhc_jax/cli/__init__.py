@@ -76,5 +76,3 @@ def entry() -> None:
     sys.exit(main())
 
 
-if __name__ == "__main__":
-    entry()

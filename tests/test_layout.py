@@ -1,0 +1,102 @@
+"""Layouts decide where runs are computed, never what comes out."""
+
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from efhc_jax.layout import (
+    SINGLE,
+    Layout,
+    choose_layout,
+    fetch,
+    place_runs,
+    place_shared,
+    spread,
+)
+
+MESH = Mesh(np.array(jax.devices()[:1]), ("runs",))
+RUNS = (
+    {"matrix": jnp.arange(24.0).reshape(6, 2, 2), "number": jnp.arange(6)},
+    jax.random.split(jax.random.key(0), 6),
+)
+SHARED = (jnp.array([2.0, 3.0]), jnp.int32(7))
+
+
+def one(values, key, vector, number):
+    assert values["matrix"].shape == (2, 2), "one run at a time"
+    noise = jax.random.uniform(key, (2,))
+    return values["matrix"] @ (vector + noise), {"sum": values["number"] + number}
+
+
+@pytest.mark.parametrize("mesh", [None, MESH])
+@pytest.mark.parametrize("block", [0, 1, 2, 3, 6, 16])
+def test_blocks_and_meshes_give_what_plain_vmap_gives(mesh, block):
+    expected = jax.vmap(one, (0, 0, None, None))(*RUNS, *SHARED)
+    found = jax.jit(spread(Layout(mesh, block), one))(RUNS, SHARED)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_a_block_is_what_is_computed_together():
+    seen = []
+
+    def body(number):
+        seen.append(number.aval)
+        return jax.lax.psum(number, "nobody") if False else number * 2
+
+    text = str(jax.make_jaxpr(lambda runs: spread(Layout(block=2), body)(runs))((jnp.arange(6),)))
+    assert "scan" in text
+    assert "length=3" in text
+    assert "i32[2]" in text
+    plain = str(jax.make_jaxpr(lambda runs: spread(SINGLE, body)(runs))((jnp.arange(6),)))
+    assert "scan" not in plain
+
+
+def test_arguments_that_no_run_has_stay_none():
+    found = spread(Layout(block=3), lambda number, purse: (number, purse))((jnp.arange(6), None))
+    assert found[1] is None
+
+
+@pytest.mark.parametrize("mesh", [None, MESH])
+def test_blocks_must_divide_the_batch(mesh):
+    with pytest.raises(ValueError, match="batch of 6 runs is not made of blocks of 4"):
+        spread(Layout(mesh, 4), one)(RUNS, SHARED)
+
+
+@pytest.mark.parametrize(
+    ("devices", "parameters", "block"),
+    [(10, 7850, 16), (10, 61_706, 2), (5, 40, 16), (100, 1_000_000, 1)],
+)
+def test_blocks_stay_in_a_cpu_cache(devices, parameters, block):
+    assert choose_layout(devices, parameters) == Layout(None, block)
+
+
+def test_other_accelerators_take_everything_at_once(monkeypatch):
+    gpu = types.SimpleNamespace(platform="gpu")
+    monkeypatch.setattr(jax, "devices", lambda: [gpu])
+    assert choose_layout(10, 7850) == SINGLE
+
+
+def test_several_accelerators_share_a_batch(monkeypatch):
+    accelerators = np.array(jax.devices() * 1)
+    pair = Layout(types.SimpleNamespace(size=2))
+    assert pair.accelerators == 2
+    assert SINGLE.accelerators == 1
+    assert Layout(Mesh(accelerators, ("runs",))).accelerators == 1
+
+
+@pytest.mark.parametrize("place", [place_runs, place_shared])
+@pytest.mark.parametrize("mesh", [None, MESH])
+def test_what_is_placed_can_be_fetched(place, mesh):
+    tree = {"numbers": np.arange(6), "flags": np.array([True, False] * 3)}
+    placed = place(Layout(mesh), tree)
+    assert all(isinstance(leaf, jax.Array) for leaf in placed.values())
+    back = fetch(placed)
+    for name, array in tree.items():
+        assert isinstance(back[name], np.ndarray)
+        np.testing.assert_array_equal(back[name], array)
