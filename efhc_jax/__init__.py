@@ -50,7 +50,7 @@ _HOMES = {
     "simulate": "simulation",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 __version__ = "0.1.0"
 
 

@@ -144,7 +144,7 @@ def at_budget(grid: xarray.Dataset, budget: float | list[float]) -> xarray.DataA
 def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
     """A variable with its mean over devices taken."""
     if variable not in grid:
-        raise ExperimentError(f"{variable}: not in the results; choose from {', '.join(grid)}")
+        raise ExperimentError(f"{variable}: not in the results; choose from {', '.join(map(str, grid))}")
     values = grid[variable]
     return values.mean("device") if "device" in values.dims else values
 
@@ -152,4 +152,6 @@ def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
 def check_dimension(values: xarray.DataArray, axis: str) -> None:
     """Raise unless the values were swept over the axis."""
     if axis not in values.dims:
-        raise ExperimentError(f"{axis}: not an axis of this sweep; it has {', '.join(values.dims)}")
+        raise ExperimentError(
+            f"{axis}: not an axis of this sweep; it has {', '.join(map(str, values.dims))}"
+        )

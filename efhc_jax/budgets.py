@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -19,7 +18,7 @@ class Purse(NamedTuple):
 
     spent: Float[Array, ""]  # cumulative transmission time
     error: Float[Array, ""]  # what rounding has taken from it
-    reached: Int[Array, "budget"]  # iterations done when the budget was reached, or −1
+    reached: Int[Array, budget]  # iterations done when the budget was reached, or −1
     weights: Float[Array, "budget device parameter"]
 
 
@@ -32,7 +31,7 @@ def open_purses(runs: int, budgets: int, weights: Float[Array, "run device param
 
 def spend(
     purse: Purse,
-    budgets: Float[Array, "budget"],
+    budgets: Float[Array, budget],
     time: Float[Array, ""],
     iteration: Int[Array, ""],
     weights: Float[Array, "device parameter"],
@@ -59,7 +58,7 @@ def top_up(purses: Purse, spent: np.ndarray) -> Purse:
     """The purses with the exact amounts (run,) of 64-bit sums that were kept on the host."""
     rounded = spent.astype(purses.spent.dtype)
     error = (spent - rounded).astype(rounded.dtype)
-    return jax.tree.map(jnp.asarray, purses._replace(spent=rounded, error=error))
+    return purses._replace(spent=jnp.asarray(rounded), error=jnp.asarray(error))
 
 
 def may_reach(most: np.ndarray, budgets: np.ndarray, reached: np.ndarray) -> bool:

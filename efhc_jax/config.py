@@ -184,9 +184,10 @@ class Limit(NamedTuple):
         numbers_of_kind = numbers.Integral if self.kind is int else numbers.Real
         if not isinstance(value, numbers_of_kind) or isinstance(value, bool):
             raise ExperimentError(f"{name}={value!r}: give {wanted} {self}")
-        inside = self.low < value if self.above_low else self.low <= value
-        inside &= value < self.high if self.below_high else value <= self.high
-        if math.isinf(value) and not self.infinite:
+        number = float(value)
+        inside = self.low < number if self.above_low else self.low <= number
+        inside &= number < self.high if self.below_high else number <= self.high
+        if math.isinf(number) and not self.infinite:
             inside = False
         if not inside:
             raise ExperimentError(f"{name}={value}: out of range; give {wanted} {self}")
@@ -219,7 +220,7 @@ LIMITS: dict[str, Limit] = {
     "seed": Limit(int, 0, 2**32 - 1),
 }
 
-FAMILIES: dict[str, Mapping[str, Any]] = {
+FAMILIES: dict[str, Iterable[str]] = {
     "model": MODELS,
     "dataset": DATASETS,
     "policy": POLICIES,

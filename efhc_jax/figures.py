@@ -142,8 +142,15 @@ def draw_heat(
         image = axes.imshow(table, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower")
         for (row, column), entry in np.ndenumerate(table.values):
             dark = entry < (low + high) / 2
-            axes.text(column, row, f"{entry:.4g}", ha="center", va="center", fontsize="small",
-                      color="white" if dark else "black")
+            axes.text(
+                column,
+                row,
+                f"{entry:.4g}",
+                ha="center",
+                va="center",
+                fontsize="small",
+                color="white" if dark else "black",
+            )
         axes.set_xticks(range(len(table[x])), [f"{tick}" for tick in table[x].values])
         axes.set_yticks(range(len(table[rows])), [f"{tick}" for tick in table[rows].values])
         axes.set(xlabel=_TITLES.get(x, x))
@@ -239,8 +246,14 @@ def _subplots(
 
 def _line(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0) -> None:
     axes.plot(
-        x, band.mean, look.dashes, color=look.color, marker=look.marker, label=look.label,
-        markevery=every or max(1, len(x) // 10), markersize=5,
+        x,
+        band.mean,
+        look.dashes,
+        color=look.color,
+        marker=look.marker,
+        label=look.label,
+        markevery=every or max(1, len(x) // 10),
+        markersize=5,
     )
     if not np.isnan(band.low).all():
         axes.fill_between(x, band.low, band.high, color=look.color, alpha=0.15, lw=0)

@@ -91,7 +91,7 @@ def is_connected(adjacency: np.ndarray) -> np.ndarray:
     reach = (adjacency | np.eye(devices, dtype=bool)).astype(np.float32)
     for _ in range(max(1, (devices - 1).bit_length())):
         reach = np.minimum(reach @ reach, 1)
-    return reach[..., 0, :].all(-1)
+    return np.asarray(reach[..., 0, :].all(-1))
 
 
 def _likely_connectivity(devices: int) -> float:

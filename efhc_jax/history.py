@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,9 +102,9 @@ class History:
                     bandwidth=bandwidth[run],
                     degree=degree[run],
                     iterations=times[:kept],
-                    evaluations=_each(evaluations, lambda a, r=run, k=kept: a[r, :k]),
-                    steps=_each(steps, lambda a, r=run, k=last: a[r, :k]),
-                    budgets=_each(budgets, lambda a, r=run: a[r]),
+                    evaluations={name: array[run, :kept] for name, array in evaluations.items()},
+                    steps={name: array[run, :last] for name, array in steps.items()},
+                    budgets={name: array[run] for name, array in budgets.items()},
                     initial_weights=None if initial_weights is None else initial_weights[run],
                     diverged_at=int(diverged_at),
                     diverged=tuple(int(device) for device in np.flatnonzero(self.diverged[run])),
@@ -119,7 +118,3 @@ def _join(parts: list[Arrays]) -> Arrays:
     if not parts:
         return {}
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
-
-
-def _each(arrays: Arrays, function: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    return {name: function(array) for name, array in arrays.items()}

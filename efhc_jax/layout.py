@@ -30,6 +30,13 @@ class Layout(NamedTuple):
         """Number of accelerators that share a batch."""
         return 1 if self.mesh is None else self.mesh.size
 
+    def fitted(self, runs: int) -> Layout:
+        """The same with the largest block, no larger than its own, that divides a batch of `runs`."""
+        each = runs // self.accelerators
+        if not self.block or self.block >= each:
+            return self._replace(block=0)
+        return self._replace(block=max(b for b in range(1, self.block + 1) if each % b == 0))
+
 
 SINGLE = Layout()  # everything at once on one accelerator
 
@@ -50,9 +57,7 @@ def choose_layout(devices: int, parameters: int) -> Layout:
     return Layout(mesh, max(1, min(16, share // bytes_of_run)))
 
 
-def spread(
-    layout: Layout, one: Callable[..., Any]
-) -> Callable[..., Any]:
+def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function of one run into one of a batch: `f(runs, shared)`.
 
     `runs` is a tuple of arguments whose leaves have the runs along the first axis; `shared` are the
@@ -67,7 +72,7 @@ def spread(
             return batched(runs)
         if count % block:
             raise ValueError(f"a batch of {count} runs is not made of blocks of {block}")
-        cut = jax.tree.map(lambda leaf: leaf.reshape(-1, block, *leaf.shape[1:]), runs)
+        cut = jax.tree.map(lambda leaf: leaf.reshape(count // block, block, *leaf.shape[1:]), runs)
         blocks = jax.lax.map(batched, cut)
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), blocks)
 

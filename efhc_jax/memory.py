@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import NamedTuple
@@ -108,10 +109,8 @@ def _free_on_host() -> int:
     except (OSError, StopIteration):
         return 4 * 2**30  # not Linux: a careful guess
     limit = Path("/sys/fs/cgroup/memory.max")  # a container may be allowed less
-    try:
+    with contextlib.suppress(OSError, ValueError):
         free = min(free, int(limit.read_text()))
-    except (OSError, ValueError):
-        pass
     return free
 
 

@@ -40,8 +40,8 @@ class Spec(NamedTuple):
 class Samples(NamedTuple):
     """Images and labels, on the accelerator."""
 
-    images: Array  # uint8 (sample, height, width)
-    labels: Array  # int32 (sample,)
+    images: Any  # uint8 (sample, height, width)
+    labels: Any  # int32 (sample,)
 
 
 class Moment(NamedTuple):
@@ -177,7 +177,7 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
 
 def _accuracy_and_loss(
     model: Model, rows: Float[Array, "row parameter"], test: Samples
-) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
+) -> tuple[Float[Array, row], Float[Array, row]]:
     """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
 
     def sums(chunk: Samples) -> tuple[Array, Array]:

@@ -76,9 +76,7 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
         if record.initial_weights is not None:  # a trace: W(0) comes before the first step
             arrays[name] = np.concatenate([record.initial_weights[None], arrays[name]])
     variables = {
-        name: xarray.Variable(
-            _DIMENSIONS[name], array, {"description": _DESCRIPTIONS[name]}
-        )
+        name: xarray.Variable(_DIMENSIONS[name], array, {"description": _DESCRIPTIONS[name]})
         for name, array in arrays.items()
     }
     coordinates = {

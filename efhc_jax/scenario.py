@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from efhc_jax.config import Experiment
@@ -29,8 +28,8 @@ class Hyper(NamedTuple):
     policy: Int[Array, ""]  # position in POLICIES
     r: Float[Array, ""]
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
-    budgets: Float[Array, "budget"]  # of transmission time, to take the accuracy at
-    bandwidth: Float[Array, "device"]  # b_i
+    budgets: Float[Array, budget]  # of transmission time, to take the accuracy at
+    bandwidth: Float[Array, device]  # b_i
     adjacency: Bool[Array, "device device"]  # A(0)
     shards: Shards  # which samples each device owns
 
@@ -52,16 +51,16 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     real = jnp.result_type(float)
     return Hyper(
         key=jax.random.key(e.seed, impl="threefry2x32"),
-        policy=np.asarray(list(POLICIES).index(e.policy), np.int32),
-        r=np.asarray(e.r, real),
+        policy=jnp.asarray(list(POLICIES).index(e.policy), jnp.int32),
+        r=jnp.asarray(e.r, real),
         learning_rate=(
-            np.asarray(e.learning_rate, real),
-            np.asarray(e.learning_rate_offset, real),
-            np.asarray(e.learning_rate_decay, real),
+            jnp.asarray(e.learning_rate, real),
+            jnp.asarray(e.learning_rate_offset, real),
+            jnp.asarray(e.learning_rate_decay, real),
         ),
-        budgets=np.asarray(e.budgets, real),
-        bandwidth=bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)).astype(real),
-        adjacency=adjacency,
+        budgets=jnp.asarray(e.budgets, real),
+        bandwidth=jnp.asarray(bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)), real),
+        adjacency=jnp.asarray(adjacency),
         shards=shards,
     )
 

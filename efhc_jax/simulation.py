@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,21 +134,20 @@ def run_batch(
     hypers = place_runs(spec.layout, hypers)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
-    host = fetch(hypers._replace(key=None, shards=None))
-    runs, budgets = host.budgets.shape
+    bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets))
     states, purses, history = _begin(spec, hypers, control.checkpoints)
     tracing = record is record_trace
     initial = fetch(states.weights) if tracing else None
-    dearest = np.mean(spec.rules.model.size / host.bandwidth.astype(np.float64), axis=1)
+    dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
 
     for part in list(plan(times))[history.position :]:
         if part.length == 0:
             history.add_evaluation(fetch(evaluate(spec, states, test)), part.first)
         else:
             watched = None
-            if budgets:
+            if budgets.size:
                 most = history.spent + part.length * dearest
-                if may_reach(most, host.budgets, fetch(purses.reached)):
+                if may_reach(most, budgets, fetch(purses.reached)):
                     watched = place_runs(spec.layout, top_up(purses, history.spent))
             states, watched, recorded = advance(
                 spec, record, part.length, hypers, states, watched, jnp.int32(part.first), train
@@ -160,9 +160,8 @@ def run_batch(
             break
         _keep(control, history, states, purses)
 
-    at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets else {}
-    degree = host.adjacency.sum(axis=2)
-    return history.records(times, host.bandwidth, degree, at_budgets, initial)
+    at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets.size else {}
+    return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
 
 
 class Part(NamedTuple):
@@ -208,13 +207,11 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
     """
     pieces = -(-(end - first) // _LONGEST_CHUNK)
     edges = [first + (end - first) * piece // pieces for piece in range(pieces + 1)] if pieces else []
-    for begin, stop in zip(edges, edges[1:], strict=False):
+    for begin, stop in itertools.pairwise(edges):
         yield begin, stop - begin
 
 
-def _begin(
-    spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None
-) -> tuple[State, Purse, History]:
+def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[State, Purse, History]:
     """The first states, or where a checkpoint left off."""
     states = initialise(spec, hypers)
     runs, budgets = hypers.budgets.shape

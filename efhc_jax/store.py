@@ -1,9 +1,9 @@
 """A sweep's folder: what it is a sweep of, and every batch that has been finished.
 
-    sweep.json      what is swept, to refuse another experiment in the same folder
-    batches/*.npz   finished batches, while the sweep goes on
-    checkpoint/     the batch in progress
-    sweep.nc        the result, when all is done
+sweep.json      what is swept, to refuse another experiment in the same folder
+batches/*.npz   finished batches, while the sweep goes on
+checkpoint/     the batch in progress
+sweep.nc        the result, when all is done
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Store:
 
     def save(self, batch: int, records: list[Record]) -> None:
         """Put a finished batch on disk; on return it is there to stay."""
-        arrays: dict[str, np.ndarray] = {"runs": np.int64(len(records))}
+        arrays: dict[str, np.ndarray] = {"runs": np.array(len(records))}
         for run, record in enumerate(records):
             for field, value in record._asdict().items():
                 if isinstance(value, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import time
@@ -89,9 +90,7 @@ def sweep(
                 return load(store.result)
         with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
             records = _run_all(jobs, size, store, report, checkpoint_seconds, should_stop)
-        result = sweep_dataset(
-            grid.experiment, grid.axes, records, time.perf_counter() - began
-        )
+        result = sweep_dataset(grid.experiment, grid.axes, records, time.perf_counter() - began)
         if store and _writes():
             save(result, store.result)
             store.tidy()
@@ -201,12 +200,8 @@ def _run_all(
             checkpoints = None
             if store and jax.process_count() == 1:
                 checkpoints = Checkpoints(store.checkpoint / str(number), checkpoint_seconds)
-            base = done
-            control = Control(
-                lambda at, base=base, count=len(runs): report(base + at * count),
-                should_stop,
-                checkpoints,
-            )
+            report_batch = functools.partial(_report_part, report, done, len(runs))
+            control = Control(report_batch, should_stop, checkpoints)
             finished = _run(job, [e for _, e in runs], size, control)
             if store and _writes():
                 store.save(number, finished)  # before anybody is told that it is finished
@@ -216,6 +211,10 @@ def _run_all(
         report(done)
         records |= {place: one for (place, _), one in zip(runs, finished, strict=True)}
     return [records[place] for place in range(len(records))]
+
+
+def _report_part(report: Report, before: int, runs: int, iterations: int) -> None:
+    report(before + runs * iterations)
 
 
 def _batches(jobs: list[Job], size: int) -> Iterator[tuple[Job, list[tuple[int, Experiment]]]]:
@@ -231,19 +230,9 @@ def _run(job: Job, experiments: list[Experiment], size: int, control: Control) -
     unit = job.spec.layout.accelerators
     whole = size if len(job.runs) >= size else -(-len(hypers) // unit) * unit
     hypers += [hypers[-1]] * (whole - len(hypers))
-    spec = job.spec._replace(layout=_fitting(job.spec, whole))
+    spec = job.spec._replace(layout=job.spec.layout.fitted(whole))
     times = evaluation_times(first.iterations, first.eval_every)
     return run_batch(spec, stack(hypers), job.data, times, control)[: len(experiments)]
-
-
-def _fitting(spec: Spec, runs: int) -> Any:
-    """The layout with a block that divides the runs of an accelerator."""
-    layout = spec.layout
-    each = runs // layout.accelerators
-    if layout.block and each > layout.block:
-        divisors = [block for block in range(1, layout.block + 1) if each % block == 0]
-        layout = layout._replace(block=max(divisors))
-    return layout
 
 
 def _check_axis(name: str, values: Any) -> list[Any]:

@@ -41,7 +41,9 @@ def test_an_unreachable_connectivity_is_named(monkeypatch):
 
 
 def test_ring_by_hand():
-    assert GRAPHS["ring"](NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0)).astype(int).tolist() == [
+    assert GRAPHS["ring"](NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0)).astype(
+        int
+    ).tolist() == [
         [0, 1, 0, 1],
         [1, 0, 1, 0],
         [0, 1, 0, 1],

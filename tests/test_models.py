@@ -166,8 +166,15 @@ def test_a_flax_module_of_ones_own_plugs_in(tiny, monkeypatch):
 
     monkeypatch.setitem(MODELS, "perceptron", perceptron)
     experiment = efhc.Experiment(
-        model="perceptron", devices=3, iterations=200, eval_every=100, policy="zt", split="iid",
-        connectivity=1.0, learning_rate=0.3, batch_size=4,
+        model="perceptron",
+        devices=3,
+        iterations=200,
+        eval_every=100,
+        policy="zt",
+        split="iid",
+        connectivity=1.0,
+        learning_rate=0.3,
+        batch_size=4,
     )
     result = efhc.simulate(experiment, tiny)
     assert float(result.accuracy[-1].mean()) > float(result.accuracy[0].mean()) + 0.3

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oracle import (
     MODELS,
     POLICIES,
@@ -209,8 +210,7 @@ def test_gradient_matches_finite_differences(name):
     w = rng.normal(size=classes * (features + (name != "quadratic")))
     model = MODELS[name](classes)
     numeric = [
-        (model.loss(w + e, x, y) - model.loss(w - e, x, y)) / (2 * step)
-        for e in step * np.eye(len(w))
+        (model.loss(w + e, x, y) - model.loss(w - e, x, y)) / (2 * step) for e in step * np.eye(len(w))
     ]
     np.testing.assert_allclose(model.gradient(w, x, y), numeric, atol=1e-8)
 

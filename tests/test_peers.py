@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is not installed
 
 import oracle  # noqa: E402
-
 from benchmarks.peers import numpy_stacked, torch_modules, torch_stacked  # noqa: E402
 from benchmarks.peers.problem import SIZES, augmented, normalise, random_problem  # noqa: E402
 from efhc_jax.models import make_model  # noqa: E402
@@ -143,9 +142,7 @@ def test_accuracies_agree(model):
     weights = rng.normal(0, 0.3, (3, SIZES[model]))
     images = rng.integers(0, 256, (130, 28, 28), dtype=np.uint8)  # not a whole number of chunks
     labels = rng.integers(0, 10, 130)
-    accuracies = [
-        peer.evaluate(model, weights, images, labels, "float64") for peer in PEERS.values()
-    ]
+    accuracies = [peer.evaluate(model, weights, images, labels, "float64") for peer in PEERS.values()]
     assert len(set(accuracies[0])) > 1
     np.testing.assert_array_equal(accuracies[1], accuracies[0])
     np.testing.assert_array_equal(accuracies[2], accuracies[0])

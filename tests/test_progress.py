@@ -67,10 +67,13 @@ def test_speed_is_measured_from_the_first_report_on(clock, capsys):
     assert set(re.findall(r"(\S+) run-iterations/s", capsys.readouterr().err)) == {"10"}
 
 
-@pytest.mark.parametrize("begin", [
-    lambda: progress.run_progress(100, "title", show=False),
-    lambda: progress.sweep_progress(10, 100, show=False),
-])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda: progress.run_progress(100, "title", show=False),
+        lambda: progress.sweep_progress(10, 100, show=False),
+    ],
+)
 def test_silence_when_asked(clock, capsys, begin):
     with begin() as report:
         reports(clock, report, 200, 5)

@@ -1,6 +1,7 @@
 """Whole runs: checked by hand through the trace, cut into chunks, compiled once, and for GPUs too."""
 
 import functools
+import itertools
 import json
 import re
 
@@ -18,7 +19,12 @@ from efhc_jax.scenario import prepare, stack
 from efhc_jax.simulation import chunks, evaluation_times
 
 SMALL = efhc.Experiment(
-    devices=5, connectivity=0.6, iterations=30, eval_every=10, batch_size=2, r=4000.0,
+    devices=5,
+    connectivity=0.6,
+    iterations=30,
+    eval_every=10,
+    batch_size=2,
+    r=4000.0,
     learning_rate=0.5,
 )
 
@@ -204,7 +210,7 @@ def test_results_say_where_they_come_from(tiny):
 def test_chunks_cover_everything_once(total):
     pieces = list(chunks(100, 100 + total))
     assert pieces[0][0] == 100
-    assert all(a + n == b for (a, n), (b, _) in zip(pieces, pieces[1:], strict=False))
+    assert all(a + n == b for (a, n), (b, _) in itertools.pairwise(pieces))
     assert sum(length for _, length in pieces) == total
     assert max(length for _, length in pieces) <= 500
     assert len({length for _, length in pieces}) <= 2

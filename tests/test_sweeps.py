@@ -18,7 +18,12 @@ from efhc_jax.simulation import Control
 from efhc_jax.sweeps import Grid, predict
 
 BASE = efhc.Experiment(
-    devices=5, connectivity=0.6, iterations=20, eval_every=10, batch_size=2, r=4000.0,
+    devices=5,
+    connectivity=0.6,
+    iterations=20,
+    eval_every=10,
+    batch_size=2,
+    r=4000.0,
     learning_rate=0.5,
 )
 AXES = {"policy": ["efhc", "gt", "zt", "rg"], "r": [400.0, 4000.0], "seed": range(2)}
@@ -31,7 +36,11 @@ def grid(tiny):
 
 def test_every_axis_is_a_labelled_dimension(grid):
     assert dict(grid.accuracy.sizes) == {
-        "policy": 4, "r": 2, "seed": 2, "evaluation": 3, "device": 5,
+        "policy": 4,
+        "r": 2,
+        "seed": 2,
+        "evaluation": 3,
+        "device": 5,
     }
     assert grid.policy.values.tolist() == ["efhc", "gt", "zt", "rg"]
     assert grid.r.values.tolist() == [400.0, 4000.0]
@@ -58,14 +67,24 @@ def test_batches_change_nothing(x64, tiny, batch):
 
 def test_the_whole_grid_is_one_compilation(tiny, grid):
     before = advance._cache_size()
-    efhc.sweep(BASE, tiny, policy=["local", "central"], heterogeneity=[0.0, 0.4],
-               connectivity=[0.6, 0.9], seed=[7, 8])
+    efhc.sweep(
+        BASE,
+        tiny,
+        policy=["local", "central"],
+        heterogeneity=[0.0, 0.4],
+        connectivity=[0.6, 0.9],
+        seed=[7, 8],
+    )
     assert advance._cache_size() == before
 
 
 def test_runs_of_a_seed_are_paired(tiny):
     grid = efhc.sweep(
-        BASE, tiny, policy=["efhc", "zt"], heterogeneity=[0.2, 0.6], connectivity=[0.6, 0.9],
+        BASE,
+        tiny,
+        policy=["efhc", "zt"],
+        heterogeneity=[0.2, 0.6],
+        connectivity=[0.6, 0.9],
         seed=range(3),
     )
     first = grid.test_loss.isel(evaluation=0)
@@ -165,9 +184,7 @@ def test_finished_batches_are_not_computed_again(tiny, tmp_path, monkeypatch):
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
     assert len(stored) == 2
     calls = []
-    monkeypatch.setattr(
-        "efhc_jax.simulation.advance", lambda *a: calls.append(1) or advance(*a)
-    )
+    monkeypatch.setattr("efhc_jax.simulation.advance", lambda *a: calls.append(1) or advance(*a))
     efhc.sweep(BASE, tiny, batch=4, out=tmp_path, **AXES)
     assert len(calls) == 2 * 2, "two batches of two chunks were left"
 
@@ -208,9 +225,25 @@ def test_prediction_names_runs_batches_and_memory(tiny):
 
 
 COMMAND = [
-    sys.executable, "-m", "efhc_jax", "sweep", "--dataset", "synthetic", "--policy", "efhc",
-    "zt", "--seeds", "4", "--iterations", "400", "--eval-every", "20", "--batch", "2",
-    "--checkpoint-seconds", "0",
+    sys.executable,
+    "-m",
+    "efhc_jax",
+    "sweep",
+    "--dataset",
+    "synthetic",
+    "--policy",
+    "efhc",
+    "zt",
+    "--seeds",
+    "4",
+    "--iterations",
+    "400",
+    "--eval-every",
+    "20",
+    "--batch",
+    "2",
+    "--checkpoint-seconds",
+    "0",
 ]
 
 
@@ -242,8 +275,18 @@ def wait_for(path: Path, seconds: float = 60.0):
 
 
 SMALL_SWEEP = [
-    "sweep", "--dataset", "synthetic", "--policy", "efhc", "rg", "--seeds", "5",
-    "--iterations", "40", "--eval-every", "20",
+    "sweep",
+    "--dataset",
+    "synthetic",
+    "--policy",
+    "efhc",
+    "rg",
+    "--seeds",
+    "5",
+    "--iterations",
+    "40",
+    "--eval-every",
+    "20",
 ]
 
 
@@ -281,11 +324,24 @@ def test_two_processes_give_the_same(reference, tmp_path):
     processes = [
         subprocess.Popen(
             [
-                sys.executable, "-m", "efhc_jax", *SMALL_SWEEP, "--out", str(tmp_path),
-                "--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2",
-                "--process-id", str(number),
+                sys.executable,
+                "-m",
+                "efhc_jax",
+                *SMALL_SWEEP,
+                "--out",
+                str(tmp_path),
+                "--distributed",
+                "--coordinator",
+                f"127.0.0.1:{port}",
+                "--processes",
+                "2",
+                "--process-id",
+                str(number),
             ],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for number in range(2)
     ]

@@ -33,8 +33,7 @@ def layers(model: str, weights: np.ndarray) -> list[np.ndarray]:
     ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     pieces = np.split(weights, ends, axis=-1)
     return [
-        piece.reshape(len(weights), shape[0], -1)
-        for piece, shape in zip(pieces, shapes, strict=True)
+        piece.reshape(len(weights), shape[0], -1) for piece, shape in zip(pieces, shapes, strict=True)
     ]
 
 

@@ -74,5 +74,3 @@ def _experiment_of_config(arguments: list[str]) -> Experiment | None:
 def entry() -> None:
     """The console script."""
     sys.exit(main())
-
-

@@ -12,6 +12,7 @@ from efhc_jax.files import output_folder
 
 if TYPE_CHECKING:
     import xarray
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Run:
             console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
-def summary_table(experiment: Experiment, result: xarray.Dataset):  # noqa: ANN201
+def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
     """What came out, in a few lines."""
     from rich.table import Table
 

@@ -38,7 +38,7 @@ class Sweep:
     For example: efhc sweep --policy efhc gt zt rg --r 5 50 500 --seeds 5
     """
 
-    settings: Settings = Settings()
+    settings: Settings = dataclasses.field(default_factory=Settings)
     seeds: int = 1
     """Number of seeds, from the seed on: an axis of its own when there are several."""
     config: OptionalFile = None

@@ -31,7 +31,7 @@ def make_model(name: str, image_shape: tuple[int, int], classes: int) -> Model:
 def _make(
     entry: str | Callable[[tuple[int, int], int], Model], image_shape: tuple[int, int], classes: int
 ) -> Model:
-    if isinstance(entry, str):
-        module, function = entry.split(":")
-        entry = getattr(importlib.import_module(module), function)
-    return entry(image_shape, classes)
+    if not isinstance(entry, str):
+        return entry(image_shape, classes)
+    module, function = entry.split(":")
+    return getattr(importlib.import_module(module), function)(image_shape, classes)

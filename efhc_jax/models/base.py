@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, Int, Key, UInt8
 PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
 
+Loss = Callable[[Float[Array, "batch class"], Int[Array, "batch"]], Float[Array, "batch"]]
+
+
 class Model(NamedTuple):
     """A classifier whose parameters are one row of length `size`.
 
@@ -22,11 +25,11 @@ class Model(NamedTuple):
     """
 
     size: int
-    init: Callable[[Key[Array, ""]], Float[Array, "parameter"]]
+    init: Callable[[Key[Array, ""]], Float[Array, parameter]]
     logits: Callable[
-        [Float[Array, "parameter"], Float[Array, "batch height width"]], Float[Array, "batch class"]
+        [Float[Array, parameter], Float[Array, "batch height width"]], Float[Array, "batch class"]
     ]
-    loss: Callable[[Float[Array, "batch class"], Int[Array, "batch"]], Float[Array, "batch"]]
+    loss: Loss
 
 
 def normalise(images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:

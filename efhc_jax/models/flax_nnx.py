@@ -10,10 +10,10 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, Key
 
-from efhc_jax.models.base import Model
+from efhc_jax.models.base import Loss, Model
 
 
-def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations__["loss"]) -> Model:
+def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
     """A model from a Flax NNX module that maps one batch of images to scores.
 
     Args:
@@ -32,7 +32,7 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations_
         7850
     """
     template = nnx.eval_shape(lambda: build(nnx.Rngs(0)))
-    graph, shapes, rest = nnx.split(template, nnx.Param, ...)
+    graph, shapes, rest = nnx.split(template, nnx.Param, ...)  # type: ignore[misc]
     if jax.tree.leaves(rest):
         kinds = sorted({type(leaf).__name__ for leaf in jax.tree.leaves(rest, is_leaf=_is_variable)})
         raise TypeError(
@@ -42,12 +42,12 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Model.__annotations_
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])
 
-    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
+    def init(key: Key[Array, ""]) -> Float[Array, parameter]:
         params = jax.tree.leaves(nnx.state(build(nnx.Rngs(key)), nnx.Param))
         return jnp.concatenate([leaf.ravel() for leaf in params]).astype(jnp.result_type(float))
 
     def logits(
-        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
+        row: Float[Array, parameter], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         pieces = jnp.split(row, ends[:-1])
         params = [piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True)]

@@ -264,9 +264,7 @@ def test_damaged_compression_is_an_error(small: SmallSet) -> None:
         fashion_mnist.load(small.directory, small.files)
 
 
-def test_a_damaged_package_is_not_passed_over(
-    small: SmallSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_package_is_not_passed_over(small: SmallSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fashion_mnist, "DEBIAN_DIRECTORY", small.directory)
     with pytest.raises(DataError, match="train-images-idx3-ubyte"):
         load_dataset("fashion_mnist")  # small images are not the originals

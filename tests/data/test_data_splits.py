@@ -209,9 +209,7 @@ def test_dirichlet_goes_from_uneven_to_even_with_alpha() -> None:
 def test_dirichlet_proportions_have_the_variance_of_the_distribution() -> None:
     labels = np.repeat(np.arange(400), 250)
     shards = split("dirichlet", labels, devices=4, dirichlet_alpha=0.5)
-    shares = np.stack(
-        [np.bincount(labels[owned(shards, device)], minlength=400) for device in range(4)]
-    )
+    shares = np.stack([np.bincount(labels[owned(shards, device)], minlength=400) for device in range(4)])
     # A symmetric Dirichlet over m with concentration a: variance (m - 1) / (m²(m·a + 1)).
     assert np.var(shares / 250) == pytest.approx(3 / (16 * 3), rel=0.1)
 

@@ -87,9 +87,7 @@ def test_a_download_that_fails_is_an_error_that_says_what_to_try(served: SmallSe
         fashion_mnist.fetch(None, served.files)
 
 
-def test_fetch_refuses_local_files_that_are_not_the_originals(
-    small: SmallSet, other: SmallSet
-) -> None:
+def test_fetch_refuses_local_files_that_are_not_the_originals(small: SmallSet, other: SmallSet) -> None:
     with pytest.raises(DataError, match=r"other/train-images-idx3-ubyte\.gz is not the original"):
         fashion_mnist.fetch(other.directory, small.files)
     with pytest.raises(DataError, match=r"data_dir=.*no train-images"):
