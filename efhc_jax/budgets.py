@@ -18,7 +18,7 @@ class Purse(NamedTuple):
 
     spent: Float[Array, ""]  # cumulative transmission time
     error: Float[Array, ""]  # what rounding has taken from it
-    reached: Int[Array, budget]  # iterations done when the budget was reached, or −1
+    reached: Int[Array, "budget"]  # iterations done when the budget was reached, or −1
     weights: Float[Array, "budget device parameter"]
 
 
@@ -31,7 +31,7 @@ def open_purses(runs: int, budgets: int, weights: Float[Array, "run device param
 
 def spend(
     purse: Purse,
-    budgets: Float[Array, budget],
+    budgets: Float[Array, "budget"],
     time: Float[Array, ""],
     iteration: Int[Array, ""],
     weights: Float[Array, "device parameter"],

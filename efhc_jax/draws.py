@@ -24,7 +24,7 @@ def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:
 
 def random_words(
     key: Key[Array, ""], stream: Stream, iteration: Int[Array, ""], count: int
-) -> UInt32[Array, count]:
+) -> UInt32[Array, "count"]:
     """Random 32-bit words, each a hash of the stream's key, the iteration and its position.
 
     The same generator as that of `jax.random`, without the steps between a key for each iteration and
@@ -58,7 +58,7 @@ def draw_samples(
     return jnp.asarray(shards.pool)[shards.start[:, None] + chosen]
 
 
-def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> Float[Array, device]:
+def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> Float[Array, "device"]:
     """One uniform number on [0, 1) a device, the same in 32 and in 64 bits."""
     words = random_words(key, Stream.POLICY, iteration, devices)
     return (words >> 8).astype(jnp.result_type(float)) * 2.0**-24

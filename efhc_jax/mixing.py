@@ -15,7 +15,7 @@ _WRITTEN_OUT = 16  # the most devices whose product with P is written out
 def used_links(
     adjacency: Bool[Array, "device device"],
     previous: Bool[Array, "device device"],
-    fired: Bool[Array, device],
+    fired: Bool[Array, "device"],
 ) -> Bool[Array, "device device"]:
     """Links that carry parameters now: an end fired, or the link is new (Events 1 and 2).
 

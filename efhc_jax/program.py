@@ -177,7 +177,7 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
 
 def _accuracy_and_loss(
     model: Model, rows: Float[Array, "row parameter"], test: Samples
-) -> tuple[Float[Array, row], Float[Array, row]]:
+) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
 
     def sums(chunk: Samples) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ def bandwidths(experiment: Experiment, rng: np.random.Generator) -> np.ndarray:
 def transmission_time(
     used_links: Bool[Array, "device device"],
     adjacency: Bool[Array, "device device"],
-    bandwidth: Float[Array, device],
+    bandwidth: Float[Array, "device"],
     parameters: int,
 ) -> Float[Array, ""]:
     """Mean over devices of the share of their links in use, times n/b_i.
@@ -35,6 +35,6 @@ def transmission_time(
     return jnp.mean(used_links.sum(1) / degree * (parameters / bandwidth))
 
 
-def upload_time(bandwidth: Float[Array, device], parameters: int) -> Float[Array, ""]:
+def upload_time(bandwidth: Float[Array, "device"], parameters: int) -> Float[Array, ""]:
     """One upload a device to a coordinator: (1/m) Σ_i n / b_i."""
     return jnp.mean(parameters / bandwidth)

@@ -28,8 +28,8 @@ class Hyper(NamedTuple):
     policy: Int[Array, ""]  # position in POLICIES
     r: Float[Array, ""]
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
-    budgets: Float[Array, budget]  # of transmission time, to take the accuracy at
-    bandwidth: Float[Array, device]  # b_i
+    budgets: Float[Array, "budget"]  # of transmission time, to take the accuracy at
+    bandwidth: Float[Array, "device"]  # b_i
     adjacency: Bool[Array, "device device"]  # A(0)
     shards: Shards  # which samples each device owns
 

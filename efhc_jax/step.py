@@ -34,7 +34,7 @@ class State(NamedTuple):
     weights: Float[Array, "device parameter"]  # W(k)
     last_broadcast: Float[Array, "device parameter"]  # Ŵ(k)
     adjacency: Bool[Array, "device device"]  # A(k−1)
-    broadcasts: Int[Array, device]  # how often each device has broadcast
+    broadcasts: Int[Array, "device"]  # how often each device has broadcast
 
 
 class Inputs(NamedTuple):
@@ -44,15 +44,15 @@ class Inputs(NamedTuple):
     adjacency: Bool[Array, "device device"]  # A(k)
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
-    coin: Float[Array, device]  # uniform on [0, 1)
+    coin: Float[Array, "device"]  # uniform on [0, 1)
 
 
 class Info(NamedTuple):
     """What happened in iteration k. What a run does not record costs nothing."""
 
-    fired: Bool[Array, device]  # v_i(k)
+    fired: Bool[Array, "device"]  # v_i(k)
     used_links: Bool[Array, "device device"]  # v_ij(k)
-    deviation: Float[Array, device]  # e_i(k); not finite where a model is not
+    deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
     transmission_time: Float[Array, ""]
     train_loss: Float[Array, ""]  # mean over devices, at W(k)
 
@@ -110,7 +110,7 @@ def normalised_distance(
     weights: Float[Array, "device parameter"],
     reference: Float[Array, "device parameter"],
     order: float,
-) -> Float[Array, device]:
+) -> Float[Array, "device"]:
     """n^(-1/q)·‖w_i − ŵ_i‖_q of each row: the q-mean of the absolute differences."""
     difference = jnp.abs(weights - reference)
     if order == 1:
@@ -127,7 +127,7 @@ def normalised_distance(
 
 
 class _Choice(NamedTuple):
-    fired: Bool[Array, device]
+    fired: Bool[Array, "device"]
     uses_new_links: Bool[Array, ""]
     coordinated: Bool[Array, ""]
 
@@ -146,7 +146,7 @@ def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Sit
 
 def _loss_and_gradient(
     model: Model, weights: Float[Array, "device parameter"], inputs: Inputs
-) -> tuple[Float[Array, device], Float[Array, "device parameter"]]:
+) -> tuple[Float[Array, "device"], Float[Array, "device parameter"]]:
     """Each device's loss on its own mini-batch, and the gradient of that: the rows of G(k)."""
 
     def objective(row: Array, images: Array, labels: Array) -> Array:

@@ -25,9 +25,9 @@ class Model(NamedTuple):
     """
 
     size: int
-    init: Callable[[Key[Array, ""]], Float[Array, parameter]]
+    init: Callable[[Key[Array, ""]], Float[Array, "parameter"]]
     logits: Callable[
-        [Float[Array, parameter], Float[Array, "batch height width"]], Float[Array, "batch class"]
+        [Float[Array, "parameter"], Float[Array, "batch height width"]], Float[Array, "batch class"]
     ]
     loss: Loss
 

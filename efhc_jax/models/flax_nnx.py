@@ -42,12 +42,12 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])
 
-    def init(key: Key[Array, ""]) -> Float[Array, parameter]:
+    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
         params = jax.tree.leaves(nnx.state(build(nnx.Rngs(key)), nnx.Param))
         return jnp.concatenate([leaf.ravel() for leaf in params]).astype(jnp.result_type(float))
 
     def logits(
-        row: Float[Array, parameter], images: Float[Array, "batch height width"]
+        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         pieces = jnp.split(row, ends[:-1])
         params = [piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True)]

@@ -33,7 +33,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     layers = [(6, 25), (16, 150), (120, 400), (84, 120), (classes, 84)]  # (outputs, inputs)
     ends = np.cumsum([size for outputs, inputs in layers for size in (outputs * inputs, outputs)])
 
-    def init(key: Key[Array, ""]) -> Float[Array, parameter]:
+    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
         """Weights and biases uniform within ±1/√inputs of their layer."""
         rows = []
         for layer_key, (outputs, inputs) in zip(jax.random.split(key, 5), layers, strict=True):
@@ -43,7 +43,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         return jnp.concatenate(rows)
 
     def logits(
-        row: Float[Array, parameter], images: Float[Array, "batch 28 28"]
+        row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "batch class"]:
         pieces = jnp.split(row, ends[:-1])
         weights = [w.reshape(shape) for w, shape in zip(pieces[::2], layers, strict=True)]

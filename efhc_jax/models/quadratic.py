@@ -19,18 +19,18 @@ def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
     """
     inputs = math.prod(image_shape)
 
-    def init(key: Key[Array, ""]) -> Float[Array, parameter]:
+    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
         return jax.random.normal(key, (classes * inputs,))
 
     def logits(
-        row: Float[Array, parameter], images: Float[Array, "batch height width"]
+        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         centroids = row.reshape(classes, inputs)
         flat = images.reshape(len(images), inputs)
         lengths = jnp.sum(flat**2, axis=1, keepdims=True) + jnp.sum(centroids**2, axis=1)
         return flat @ centroids.T - 0.5 * lengths
 
-    def loss(logits: Float[Array, "batch class"], labels: Int[Array, batch]) -> Float[Array, batch]:
+    def loss(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
         return -jnp.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
 
     return Model(classes * inputs, init, logits, loss)

@@ -9,7 +9,7 @@ from efhc_jax.models.base import Model
 from efhc_jax.models.linear import linear
 
 
-def hinge(logits: Float[Array, "batch class"], labels: Int[Array, batch]) -> Float[Array, batch]:
+def hinge(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
     """(1/C) Σ_{c≠y} max(0, 1 − s_y + s_c): every class should stay a margin of 1 below the label.
 
     Example:

@@ -13,12 +13,12 @@ class Situation(NamedTuple):
     """What the devices can look at in iteration k, before they decide."""
 
     iteration: Int[Array, ""]  # k
-    deviation: Float[Array, device]  # e_i = n^(-1/q)·‖w_i − ŵ_i‖_q
+    deviation: Float[Array, "device"]  # e_i = n^(-1/q)·‖w_i − ŵ_i‖_q
     decay: Float[Array, ""]  # γ(k)
     r: Float[Array, ""]
-    bandwidth: Float[Array, device]  # b_i = 1/ρ_i
-    coin: Float[Array, device]  # uniform on [0, 1), new in every iteration
-    broadcasts: Int[Array, device]  # how often each device has broadcast so far
+    bandwidth: Float[Array, "device"]  # b_i = 1/ρ_i
+    coin: Float[Array, "device"]  # uniform on [0, 1), new in every iteration
+    broadcasts: Int[Array, "device"]  # how often each device has broadcast so far
 
 
 class Policy(NamedTuple):
@@ -32,6 +32,6 @@ class Policy(NamedTuple):
         coordinated: whether a coordinator averages all models, P = 11ᵀ/m, in place of the network.
     """
 
-    fires: Callable[[Situation], Bool[Array, device]]
+    fires: Callable[[Situation], Bool[Array, "device"]]
     uses_new_links: bool = True
     coordinated: bool = False

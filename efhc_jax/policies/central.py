@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Bool
 
 
-def fires(now: Situation) -> Bool[Array, device]:
+def fires(now: Situation) -> Bool[Array, "device"]:
     """Everybody uploads, always."""
     return now.coin >= 0
 

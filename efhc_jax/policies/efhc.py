@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Bool
 
 
-def fires(now: Situation) -> Bool[Array, device]:
+def fires(now: Situation) -> Bool[Array, "device"]:
     """e_i ≥ r·ρ_i·γ(k), with ρ_i = 1/b_i."""
     return now.deviation >= now.r / now.bandwidth * now.decay
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Bool
 
 
-def fires(now: Situation) -> Bool[Array, device]:
+def fires(now: Situation) -> Bool[Array, "device"]:
     """e_i ≥ r·ρ·γ(k), with ρ = 1/(mean bandwidth)."""
     return now.deviation >= now.r / now.bandwidth.mean() * now.decay
 

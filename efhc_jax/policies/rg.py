@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Bool
 
 
-def fires(now: Situation) -> Bool[Array, device]:
+def fires(now: Situation) -> Bool[Array, "device"]:
     """u_i < 1/m, with u_i uniform on [0, 1)."""
     return now.coin < 1 / now.coin.shape[0]
 
