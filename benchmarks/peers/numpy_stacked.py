@@ -192,7 +192,7 @@ def evaluate(
     """The accuracy of each device's model (m, n) on all images: (m,)."""
     parameters = layers(model, weights.astype(dtype))
     scores = {"svm": _svm_scores, "lenet5": _lenet5_scores}[model]
-    hits, chunk = np.zeros(len(weights), int), {"svm": 1000, "lenet5": 50}[model]
+    hits, chunk = np.zeros(len(weights), int), {"svm": 1000, "lenet5": 100}[model]
     for start in range(0, len(images), chunk):
         x = normalise(model, images[start : start + chunk], dtype)
         hits += (scores(parameters, x).argmax(1) == labels[start : start + chunk]).sum(-1)

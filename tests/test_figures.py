@@ -1,0 +1,332 @@
+"""Pictures: the right numbers under the right names, and one look for each policy everywhere."""
+
+import matplotlib.colors
+import numpy as np
+import pytest
+import xarray
+
+import efhc_jax as efhc
+from efhc_jax.figures import (
+    LOOKS,
+    Moment,
+    accuracy_by_time,
+    describe,
+    draw_curves,
+    draw_heat,
+    draw_lines,
+    draw_run,
+    look_of,
+    save_figure,
+    swept,
+    time_at_evaluations,
+)
+
+BASE = efhc.Experiment(
+    devices=5,
+    connectivity=0.6,
+    iterations=20,
+    eval_every=10,
+    batch_size=2,
+    r=4000.0,
+    learning_rate=0.5,
+    budgets=(0.02,),
+)
+POLICIES = ["gt", "efhc", "zt", "rg"]
+
+
+@pytest.fixture(scope="module")
+def grid(tiny):
+    """Policies in an order that is not that of the looks."""
+    return efhc.sweep(BASE, tiny, policy=POLICIES, r=[40.0, 4000.0], seed=range(2))
+
+
+@pytest.fixture(scope="module")
+def run(tiny):
+    return efhc.simulate(BASE.replace(policy="zt"), tiny)
+
+
+def lines(axes):
+    return {line.get_label(): line for line in axes.lines}
+
+
+def bands(axes):
+    return [matplotlib.colors.to_hex(band.get_facecolor()[0]).upper() for band in axes.collections]
+
+
+def legend_labels(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_looks_are_all_different():
+    for part in ("label", "color", "marker"):
+        assert len({getattr(look, part) for look in LOOKS.values()}) == len(efhc.POLICIES)
+    assert set(LOOKS) == set(efhc.POLICIES)
+    assert look_of("policy", "zt", 5) == LOOKS["zt"]
+    assert look_of("r", 5.0, 0).label == "r 5.0"
+    assert look_of("r", 5.0, 0) != look_of("r", 50.0, 1)
+
+
+def test_a_run_over_iterations_and_over_time(run):
+    figure = draw_run(run)
+    by_iteration, by_time = figure.axes
+    (line,) = by_iteration.lines
+    np.testing.assert_array_equal(line.get_xdata(), [0, 10, 20])
+    np.testing.assert_allclose(line.get_ydata(), 100 * run.accuracy.mean("device"))
+    assert line.get_color() == LOOKS["zt"].color
+    assert line.get_label() == "ZT"
+    (over_time,) = by_time.lines
+    sums = np.cumsum(run.transmission_time.values, dtype=np.float64)
+    np.testing.assert_allclose(over_time.get_xdata(), [0, sums[9], sums[19]])
+    np.testing.assert_allclose(over_time.get_ydata(), line.get_ydata())
+    assert by_iteration.get_xlabel() == "iteration"
+    assert by_time.get_xlabel() == "cumulative transmission time"
+    assert "accuracy" in by_iteration.get_ylabel()
+    assert "%" in by_iteration.get_ylabel()
+    band = by_iteration.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(100 * float(run.accuracy.max()))
+    assert "svm on fashion_mnist, 5 devices, r = 4000, H = 0.4" in figure.get_suptitle()
+
+
+def test_curves_have_a_line_and_a_band_for_each_policy(grid):
+    figure = draw_curves(grid.sel(r=40.0))
+    by_iteration, by_time = figure.axes
+    for axes in (by_iteration, by_time):
+        assert list(lines(axes)) == ["GT", "EF-HC", "ZT", "RG"]
+        for policy in POLICIES:
+            look = LOOKS[policy]
+            assert lines(axes)[look.label].get_color() == look.color
+            assert lines(axes)[look.label].get_marker() == look.marker
+        assert bands(axes) == [LOOKS[policy].color.upper() for policy in POLICIES]
+    expected = 100 * grid.accuracy.sel(r=40.0, policy="rg").mean(["device", "seed"])
+    np.testing.assert_allclose(lines(by_iteration)["RG"].get_ydata(), expected)
+    assert legend_labels(by_iteration) == ["GT", "EF-HC", "ZT", "RG"]
+    assert "2 seeds" in by_iteration.get_legend().get_title().get_text()
+    assert by_time.get_xlabel() == "cumulative transmission time"
+
+
+def test_curves_may_differ_in_something_else(grid):
+    figure = draw_curves(grid.sel(policy="zt"), hue="r")
+    assert list(lines(figure.axes[0])) == ["r 40.0", "r 4000.0"]
+
+
+def test_one_seed_has_lines_without_bands(grid):
+    figure = draw_curves(grid.sel(r=40.0).isel(seed=[0]))
+    for axes in figure.axes:
+        assert len(axes.lines) == 4
+        assert bands(axes) == []
+    assert "seeds" not in figure.axes[0].get_legend().get_title().get_text()
+
+
+def test_a_policy_that_was_selected_keeps_its_look(grid):
+    (line,) = draw_curves(grid.sel(r=40.0, policy="zt")).axes[0].lines
+    assert (line.get_label(), line.get_color()) == ("ZT", LOOKS["zt"].color)
+
+
+def test_a_sweep_of_one_policy_has_its_look(tiny):
+    grid = efhc.sweep(BASE.replace(policy="rg"), tiny, r=[40.0, 4000.0], seed=range(8))
+    (line,) = draw_curves(grid.sel(r=40.0)).axes[0].lines
+    assert (line.get_label(), line.get_color()) == ("RG", LOOKS["rg"].color)
+
+
+def test_the_title_names_what_was_selected(grid):
+    assert "r = 40," in draw_curves(grid.sel(r=40.0)).get_suptitle()
+    assert "r = 4000," in draw_curves(grid.sel(r=4000.0)).get_suptitle()
+
+
+def test_curves_of_a_sweep_in_which_a_run_diverged(grid):
+    part = grid.sel(r=40.0).copy(deep=True)
+    part.accuracy[0, 0, 2] = np.nan
+    part.transmission_time[0, 0, 10:] = np.nan
+    figure = draw_curves(part)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for label in ("EF-HC", "ZT", "RG"):
+            x, y = lines(axes)[label].get_data()
+            assert np.isfinite(x).all()
+            assert np.isfinite(y).all()
+        assert np.isfinite(lines(axes)["GT"].get_xdata()).any()
+        assert np.isfinite(axes.get_xlim()).all()
+
+
+def test_lines_over_an_axis(grid):
+    figure = draw_lines(grid, "r", "accuracy", "policy")
+    (axes,) = figure.axes
+    assert list(lines(axes)) == ["GT", "EF-HC", "ZT", "RG"]
+    for policy in POLICIES:
+        line = lines(axes)[LOOKS[policy].label]
+        assert line.get_color() == LOOKS[policy].color
+        np.testing.assert_array_equal(line.get_xdata(), [40.0, 4000.0])
+        expected = 100 * grid.accuracy.sel(policy=policy)[..., -1, :].mean(["seed", "device"])
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    assert bands(axes) == [LOOKS[policy].color.upper() for policy in POLICIES]
+    assert axes.get_xlabel() == "threshold scale r"
+    assert axes.get_ylabel() == "test accuracy, mean over devices (%)"
+    assert axes.get_xscale() == "log"
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["40", "4000"]
+    assert axes.get_title() == "after 20 iterations"
+
+
+def test_lines_at_other_moments(grid):
+    early = draw_lines(grid, "r", "consensus_error", "policy", Moment(iteration=10)).axes[0]
+    expected = grid.consensus_error.sel(policy="zt").isel(evaluation=1).mean("seed")
+    np.testing.assert_allclose(lines(early)["ZT"].get_ydata(), expected)
+    assert early.get_title() == "after 10 iterations"
+    assert early.get_ylabel() == "consensus error"
+    budget = draw_lines(grid, "r", "accuracy", "policy", Moment(budget=0.02)).axes[0]
+    expected = 100 * grid.accuracy_at_budget.sel(policy="zt", budget=0.02).mean(["seed", "device"])
+    np.testing.assert_allclose(lines(budget)["ZT"].get_ydata(), expected)
+    assert budget.get_title() == "within a transmission time of 0.02"
+
+
+def test_lines_of_what_every_step_gives(grid):
+    axes = draw_lines(grid, "r", "transmission_time", "policy").axes[0]
+    expected = grid.transmission_time.sel(policy="gt").mean(["step", "seed"])
+    np.testing.assert_allclose(lines(axes)["GT"].get_ydata(), expected)
+
+
+def test_lines_over_policies(grid):
+    figure = draw_lines(grid.sel(r=40.0), "policy", "accuracy")
+    figure.draw_without_rendering()
+    (line,) = figure.axes[0].lines
+    assert list(line.get_xdata()) == POLICIES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": "devices", "y": "accuracy"}, "devices: not an axis of this sweep"),
+        ({"x": "evaluation", "y": "accuracy"}, "evaluation: not an axis of this sweep"),
+        ({"x": "r", "y": "acuracy"}, "acuracy: not in the results; choose from accuracy"),
+        ({"x": "r", "y": "accuracy"}, r"policy: the sweep has .*--select policy=gt"),
+        ({"x": "r", "y": "accuracy", "hue": "polcy"}, "polcy: not an axis of this sweep"),
+        ({"x": "r", "y": "accuracy", "hue": "r"}, "r: used twice"),
+        ({"x": "r", "y": "accuracy_at_budget", "hue": "policy"}, "budget"),
+        (
+            {"x": "r", "y": "accuracy", "hue": "policy", "moment": Moment(iteration=12)},
+            "iteration=12: not evaluated then; try 10",
+        ),
+        (
+            {"x": "r", "y": "accuracy", "hue": "policy", "moment": Moment(budget=7.0)},
+            r"budget=7: not chosen before the run; there are \[0.02\]",
+        ),
+        (
+            {"x": "r", "y": "test_loss", "hue": "policy", "moment": Moment(budget=0.02)},
+            "y=test_loss: only the accuracy is taken at a budget",
+        ),
+    ],
+)
+def test_lines_that_cannot_be_drawn_are_explained(grid, arguments, message):
+    with pytest.raises(efhc.ExperimentError, match=message):
+        draw_lines(grid, **arguments)
+
+
+def test_curves_with_axes_left_over_say_what_to_select(grid):
+    with pytest.raises(efhc.ExperimentError, match=r"r: the sweep has \[40.0, 4000.0\]; choose one"):
+        draw_curves(grid)
+
+
+def test_the_cells_of_a_heat_map_are_the_data(grid):
+    figure = draw_heat(grid, "policy", "r", "accuracy")
+    axes = figure.axes[0]
+    table = 100 * grid.accuracy[..., -1, :].mean(["seed", "device"]).transpose("r", "policy")
+    np.testing.assert_allclose(axes.images[0].get_array(), table)
+    texts = {text.get_position(): text.get_text() for text in axes.texts}
+    assert len(texts) == 8
+    for (row, column), entry in np.ndenumerate(table.values):
+        assert texts[column, row] == f"{entry:.4g}"
+    assert [label.get_text() for label in axes.get_xticklabels()] == POLICIES
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["40.0", "4000.0"]
+    assert axes.get_xlabel() == "policy"
+    assert axes.get_ylabel() == "threshold scale r"
+    assert figure.axes[-1].get_ylabel() == "test accuracy, mean over devices (%)"
+
+
+def test_a_heat_map_has_a_panel_for_each_hue_on_one_scale(grid):
+    renamed = grid.rename(seed="labels_per_device")
+    figure = draw_heat(renamed, "labels_per_device", "r", "test_loss", "policy")
+    panels = figure.axes[:4]
+    assert [axes.get_title() for axes in panels] == ["GT", "EF-HC", "ZT", "RG"]
+    table = grid.test_loss[:, :, :, -1].mean("device")
+    for axes, policy in zip(panels, POLICIES, strict=True):
+        np.testing.assert_allclose(axes.images[0].get_array(), table.sel(policy=policy))
+        assert axes.images[0].get_clim() == pytest.approx((float(table.min()), float(table.max())))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("devices", "r", "accuracy"), "devices: not an axis"),
+        (("r", "devices", "accuracy"), "devices: not an axis"),
+        (("r", "seed", "acuracy"), "acuracy: not in the results"),
+        (("r", "r", "accuracy", "policy"), "r: used twice"),
+        (("r", "policy", "accuracy", "policy"), "policy: used twice"),
+    ],
+)
+def test_heat_maps_that_cannot_be_drawn_are_explained(grid, arguments, message):
+    with pytest.raises(efhc.ExperimentError, match=message):
+        draw_heat(grid, *arguments)
+
+
+def hand_made():
+    """Two seeds: one spends 2 an iteration, the other 1; both gain ten per cent an iteration."""
+    accuracy = np.array([[[0.0], [0.2], [0.4]], [[0.0], [0.2], [0.4]]])
+    times = np.array([[2.0] * 4, [1.0] * 4], np.float32)
+    return xarray.Dataset(
+        {
+            "accuracy": (("seed", "evaluation", "device"), accuracy),
+            "transmission_time": (("seed", "step"), times),
+        },
+        {"seed": [0, 1], "iteration": ("evaluation", [0, 2, 4])},
+    )
+
+
+def test_time_at_evaluations_by_hand():
+    assert time_at_evaluations(hand_made().isel(seed=0)).tolist() == [0, 4, 8]
+    assert time_at_evaluations(hand_made().isel(seed=1)).tolist() == [0, 2, 4]
+
+
+def test_accuracy_at_common_times_by_hand():
+    common, found = accuracy_by_time(hand_made(), points=5)
+    np.testing.assert_allclose(common, [0, 1, 2, 3, 4])
+    np.testing.assert_allclose(found.mean, [0, 7.5, 15, 22.5, 30])
+    reach = found.high - found.mean
+    np.testing.assert_allclose(reach, 12.706205 * np.array([0, 2.5, 5, 7.5, 10]), rtol=1e-6)
+    common, alone = accuracy_by_time(hand_made().isel(seed=0), points=3)
+    np.testing.assert_allclose(common, [0, 4, 8])
+    np.testing.assert_allclose(alone.mean, [0, 20, 40])
+    assert alone.low.isnull().all()
+
+
+def test_the_axes_of_a_sweep(grid, run):
+    assert swept(grid) == ["policy", "r", "seed"]
+    assert swept(run) == []
+    assert swept(grid.sel(policy="zt")) == ["r", "seed"]
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_pictures_are_written_whole_in_the_format_of_their_ending(run, tmp_path, ending, magic):
+    path = save_figure(draw_run(run), tmp_path / f"picture.{ending}")
+    assert path.read_bytes().startswith(magic)
+    assert path.stat().st_size > 5000
+    assert [entry.name for entry in tmp_path.iterdir()] == [f"picture.{ending}"]
+
+
+def test_a_picture_that_fails_leaves_the_old_one(run, tmp_path, monkeypatch):
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+    figure = draw_run(run)
+
+    def half(part, **options):
+        part.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(figure, "savefig", half)
+    with pytest.raises(OSError, match="No space left"):
+        save_figure(figure, path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["picture.png"]
+
+
+def test_a_setting_in_a_line():
+    text = describe(efhc.Experiment(model="lenet5", devices=7, r=0.5, heterogeneity=0.25))
+    assert text == "lenet5 on fashion_mnist, 7 devices, r = 0.5, H = 0.25"
