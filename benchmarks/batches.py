@@ -27,8 +27,10 @@ POLICIES = ("efhc", "gt", "zt", "rg")
 def fitting_spec(experiment: efhc.Experiment, data: efhc.Dataset, runs: int) -> Spec:
     """The program that a sweep would use for this many runs."""
     spec = make_spec(experiment, data)
-    layout = choose_layout(experiment.devices, spec.rules.model.size)
-    return spec._replace(layout=layout.fitted(runs))
+    layout, whole = choose_layout(experiment.devices, spec.rules.model.size).fitted(runs)
+    if whole != runs:
+        raise SystemExit(f"{runs} runs would be filled up to {whole}; choose another number")
+    return spec._replace(layout=layout)
 
 
 def microseconds(experiment: efhc.Experiment, data: efhc.Dataset, runs: int, repeats: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,12 +31,12 @@ class Layout(NamedTuple):
         """Number of accelerators that share a batch."""
         return 1 if self.mesh is None else self.mesh.size
 
-    def fitted(self, runs: int) -> Layout:
-        """The same with the largest block, no larger than its own, that divides a batch of `runs`."""
-        each = runs // self.accelerators
-        if not self.block or self.block >= each:
-            return self._replace(block=0)
-        return self._replace(block=max(b for b in range(1, self.block + 1) if each % b == 0))
+    def fitted(self, runs: int) -> tuple[Layout, int]:
+        """A layout with even blocks for a batch of at least `runs`, and how many it then has."""
+        each = math.ceil(runs / self.accelerators)
+        blocks = math.ceil(each / self.block) if self.block else 1
+        block = math.ceil(each / blocks)
+        return self._replace(block=block), blocks * block * self.accelerators
 
 
 SINGLE = Layout()  # everything at once on one accelerator

@@ -80,9 +80,9 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
             f"{gigabytes(free)} are free; try fewer devices or a smaller model"
         )
     most = _MOST_RUNS_ON_CPU if jax.default_backend() == "cpu" else _MOST_RUNS * accelerators
-    size = min(fitting, max(most, accelerators), _rounded_up(runs, accelerators))
-    unit = accelerators * (spec.layout.block or 1)
-    return size - size % unit if size > unit else size - size % accelerators
+    batches = math.ceil(runs / min(fitting, max(most, accelerators)))
+    even = math.ceil(runs / batches)
+    return math.ceil(even / accelerators) * accelerators
 
 
 def free_memory() -> int:
@@ -112,7 +112,3 @@ def _free_on_host() -> int:
     with contextlib.suppress(OSError, ValueError):
         free = min(free, int(limit.read_text()))
     return free
-
-
-def _rounded_up(number: int, multiple: int) -> int:
-    return math.ceil(number / multiple) * multiple

@@ -227,10 +227,9 @@ def _run(job: Job, experiments: list[Experiment], size: int, control: Control) -
     """One batch. A short one is filled up with copies, so that all have the shape of one program."""
     first = experiments[0]
     hypers = [prepare(experiment, job.data) for experiment in experiments]
-    unit = job.spec.layout.accelerators
-    whole = size if len(job.runs) >= size else -(-len(hypers) // unit) * unit
+    layout, whole = job.spec.layout.fitted(min(size, len(job.runs)))
     hypers += [hypers[-1]] * (whole - len(hypers))
-    spec = job.spec._replace(layout=job.spec.layout.fitted(whole))
+    spec = job.spec._replace(layout=layout)
     times = evaluation_times(first.iterations, first.eval_every)
     return run_batch(spec, stack(hypers), job.data, times, control)[: len(experiments)]
 

@@ -80,6 +80,24 @@ def test_blocks_stay_in_a_cpu_cache(devices, parameters, block):
     assert choose_layout(devices, parameters) == Layout(None, block)
 
 
+@pytest.mark.parametrize("accelerators", [1, 2, 8])
+@pytest.mark.parametrize("block", [0, 1, 3, 16])
+@pytest.mark.parametrize("runs", [1, 2, 7, 16, 17, 61, 64])
+def test_a_batch_is_filled_up_to_even_blocks(accelerators, block, runs):
+    mesh = types.SimpleNamespace(size=accelerators) if accelerators > 1 else None
+    layout, whole = Layout(mesh, block).fitted(runs)
+    each = whole // accelerators
+    blocks = each // layout.block
+    assert whole == accelerators * layout.block * blocks
+    assert runs <= whole < runs + accelerators * blocks
+    assert layout.mesh is mesh
+    if block:
+        assert layout.block <= block
+        assert blocks == -(-each // block), "no more blocks than are needed"
+    else:
+        assert blocks == 1
+
+
 def test_other_accelerators_take_everything_at_once(monkeypatch):
     gpu = types.SimpleNamespace(platform="gpu")
     monkeypatch.setattr(jax, "devices", lambda: [gpu])

@@ -81,22 +81,21 @@ def test_numbers_in_64_bits_take_twice_as_much(data):
 
 
 @pytest.mark.parametrize(
-    ("fits", "runs", "block", "size"),
+    ("fits", "runs", "size"),
     [
-        (1000, 5, 0, 5),
-        (1000, 64, 0, 64),
-        (1000, 500, 0, 64),
-        (20, 500, 0, 20),
-        (1, 500, 0, 1),
-        (1000, 500, 16, 64),
-        (40, 500, 16, 32),
-        (1000, 20, 16, 16),
-        (1000, 16, 16, 16),
-        (1000, 7, 16, 7),
-        (7, 500, 16, 7),
+        (1000, 1, 1),
+        (1000, 5, 5),
+        (1000, 20, 20),
+        (1000, 64, 64),
+        (1000, 65, 33),
+        (1000, 500, 63),
+        (40, 500, 39),
+        (20, 500, 20),
+        (1, 500, 1),
     ],
 )
-def test_as_many_runs_as_fit_and_as_are_good(free, fits, runs, block, size):
+@pytest.mark.parametrize("block", [0, 16])
+def test_as_few_batches_as_fit_and_all_of_one_size(free, fits, runs, block, size):
     free(fits)
     assert choose_batch(NEEDS, runs, spec(block=block)) == size
 

@@ -215,12 +215,12 @@ def test_a_result_of_unknown_origin_is_not_overwritten(tmp_path):
 
 
 def test_one_process_at_a_time(tmp_path):
-    with Store(tmp_path).locked():
-        with (
-            pytest.raises(efhc.ExperimentError, match="another process is working there"),
-            Store(tmp_path).locked(),
-        ):
-            pytest.fail("two hold the folder")
+    with (
+        Store(tmp_path).locked(),
+        pytest.raises(efhc.ExperimentError, match="another process is working there"),
+        Store(tmp_path).locked(),
+    ):
+        pytest.fail("two hold the folder")
     with Store(tmp_path).locked():
         pass
 
