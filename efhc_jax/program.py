@@ -20,12 +20,13 @@ from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_coins, draw_models, draw_samples
 from efhc_jax.layout import SINGLE, Layout, spread
 from efhc_jax.models import make_model
-from efhc_jax.models.base import Model, normalise
+from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, start, step
 
-_TEST_CHUNK = 500  # test images that are evaluated at once
+
+_UNROLL = 2  # two steps write W back and forth between two buffers; a single one would copy it
 
 
 class Spec(NamedTuple):
@@ -132,7 +133,7 @@ def advance(
             return (state, purse), record(Moment(sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))
-        (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn)
+        (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn, unroll=_UNROLL)
         return state, purse, recorded
 
     return spread(spec.layout, one)((hypers, states, purses), (first, train))
@@ -182,16 +183,17 @@ def _accuracy_and_loss(
 
     def sums(chunk: Samples) -> tuple[Array, Array]:
         images = normalise(chunk.images)  # once for all rows
-        logits = jax.vmap(model.logits, (0, None))(rows, images)
+        logits = logits_of_all(model, rows, images)
         right = jnp.argmax(logits, axis=-1) == chunk.labels
         loss = jax.vmap(model.loss, (0, None))(logits, chunk.labels)
         return right.sum(1, dtype=jnp.int32), loss.sum(1)
 
     total = len(test.labels)
-    whole = total - total % _TEST_CHUNK
+    at_once = model.images_at_once
+    whole = total - total % at_once
 
     def cut(array: Array) -> Array:
-        return array[:whole].reshape(-1, _TEST_CHUNK, *array.shape[1:])
+        return array[:whole].reshape(-1, at_once, *array.shape[1:])
 
     parts: list[Any] = []
     if whole:

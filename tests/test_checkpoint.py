@@ -9,6 +9,9 @@ import pytest
 import efhc_jax as efhc
 from efhc_jax.checkpoint import Checkpoints
 
+# What reads a damaged checkpoint may still be at work when its event loop is closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 TREE = {
     "history": {
         "position": np.int64(2**40),

@@ -10,7 +10,7 @@ from flax import nnx
 import efhc_jax as efhc
 from efhc_jax.data.splits import split_data
 from efhc_jax.models import MODELS, make_model
-from efhc_jax.models.base import normalise
+from efhc_jax.models.base import logits_of_all, normalise
 from efhc_jax.models.quadratic import optimum
 from efhc_jax.models.svm import hinge
 
@@ -62,6 +62,15 @@ class TestConformance:
         for position in range(3):
             alone = model.logits(row, images[position : position + 1])
             np.testing.assert_allclose(alone[0], together[position], rtol=1e-9)
+
+    def test_many_rows_on_the_same_images_score_as_each_alone(self, x64, name):
+        model = make_model(name, SHAPE, CLASSES)
+        images, _ = batch(3)
+        rows = jax.vmap(model.init)(jax.random.split(jax.random.key(0), 4))
+        together = logits_of_all(model, rows, images)
+        assert together.shape == (4, 3, CLASSES)
+        for row, scores in zip(rows, together, strict=True):
+            np.testing.assert_allclose(scores, model.logits(row, images), rtol=1e-9)
 
     def test_gradient_against_finite_differences(self, x64, name):
         model = make_model(name, SHAPE, CLASSES)

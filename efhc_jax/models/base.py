@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt8
 
@@ -12,6 +13,11 @@ PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
 
 Loss = Callable[[Float[Array, "batch class"], Int[Array, "batch"]], Float[Array, "batch"]]
+
+LogitsOfAll = Callable[
+    [Float[Array, "row parameter"], Float[Array, "batch height width"]],
+    Float[Array, "row batch class"],
+]
 
 
 class Model(NamedTuple):
@@ -22,6 +28,9 @@ class Model(NamedTuple):
         init: from a key to a random row.
         logits: from a row and normalised images (batch, height, width) to scores (batch, class).
         loss: from scores and labels to the loss of each sample; optax's losses fit as they are.
+        logits_of_all: the same as `logits` for many rows that look at the same images, to scores
+            (row, batch, class); where it is left out, `logits` is mapped over the rows.
+        images_at_once: how many images to give to `logits_of_all`.
     """
 
     size: int
@@ -30,6 +39,17 @@ class Model(NamedTuple):
         [Float[Array, "parameter"], Float[Array, "batch height width"]], Float[Array, "batch class"]
     ]
     loss: Loss
+    logits_of_all: LogitsOfAll | None = None
+    images_at_once: int = 500
+
+
+def logits_of_all(
+    model: Model, rows: Float[Array, "row parameter"], images: Float[Array, "batch height width"]
+) -> Float[Array, "row batch class"]:
+    """Scores of every row on the same images."""
+    if model.logits_of_all is not None:
+        return model.logits_of_all(rows, images)
+    return jax.vmap(model.logits, (0, None))(rows, images)
 
 
 def normalise(images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:

@@ -2,8 +2,7 @@
 
 A convolution is one matrix product of its kernels with all patches of the image. Convolutions whose
 kernels differ between devices would otherwise be compiled as grouped ones, which are several times
-slower. Arrays are (channel, batch, height, width), so that pixels are contiguous in every product and
-the first layer of all devices is a single product when they look at the same images.
+slower. Arrays are (channel, height, width, batch): a strided slice then moves whole runs of memory.
 """
 
 from __future__ import annotations
@@ -42,48 +41,68 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
             rows.append(jax.random.uniform(layer_key, (size,), minval=-bound, maxval=bound))
         return jnp.concatenate(rows)
 
+    def layers_of(row: Float[Array, "parameter"]) -> list[tuple[Array, Array]]:
+        pieces = jnp.split(row, ends[:-1])
+        kernels = [piece.reshape(shape) for piece, shape in zip(pieces[::2], layers, strict=True)]
+        return [(kernel, bias[:, None]) for kernel, bias in zip(kernels, pieces[1::2], strict=True)]
+
+    def from_patches(row: Float[Array, "parameter"], patches: Array) -> Float[Array, "class batch"]:
+        """The network from the patches of the first layer on."""
+        first, second, *dense, last = layers_of(row)
+        x = _mean_pool(jnp.tanh(_apply(first, patches)))
+        x = _mean_pool(jnp.tanh(_apply(second, _patches(x))))
+        x = x.reshape(-1, x.shape[-1])
+        for kernel, bias in dense:
+            x = jnp.tanh(kernel @ x + bias)
+        return last[0] @ x + last[1]
+
     def logits(
         row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "batch class"]:
-        pieces = jnp.split(row, ends[:-1])
-        weights = [w.reshape(shape) for w, shape in zip(pieces[::2], layers, strict=True)]
-        biases = [b[:, None] for b in pieces[1::2]]
-        x = _frame(images)[None]
-        for layer in (0, 1):
-            x = _mean_pool(jnp.tanh(_convolve(x, weights[layer], biases[layer])))
-        x = jnp.moveaxis(x, 1, -1).reshape(-1, len(images))
-        for layer in (2, 3):
-            x = jnp.tanh(weights[layer] @ x + biases[layer])
-        return (weights[4] @ x + biases[4]).T
+        return from_patches(row, _patches(_frame(images))).T
 
-    return Model(int(ends[-1]), init, logits, optax.softmax_cross_entropy_with_integer_labels)
+    def logits_of_all(
+        rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
+    ) -> Float[Array, "row batch class"]:
+        """One row after the other, so that what is between the layers stays in the cache."""
+        patches = _patches(_frame(images))
+        return jax.lax.map(lambda row: from_patches(row, patches).T, rows)
 
-
-def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "batch 32 32"]:
-    """28×28 to 32×32, by a border of background."""
-    return jnp.pad(images, ((0, 0), (2, 2), (2, 2)), constant_values=_BACKGROUND)
+    loss = optax.softmax_cross_entropy_with_integer_labels
+    return Model(int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=64)
 
 
-def _convolve(
-    x: Float[Array, "channel batch height width"],
-    kernels: Float[Array, "output patch"],
-    bias: Float[Array, "output 1"],
-) -> Float[Array, "output batch smaller_height smaller_width"]:
-    """A 5×5 convolution without padding, as a product of kernels and patches."""
-    channels, batch, height, width = x.shape
+def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "1 32 32 batch"]:
+    """28×28 to 32×32 by a border of background, with the batch last."""
+    border = ((2, 2), (2, 2), (0, 0))
+    return jnp.pad(jnp.moveaxis(images, 0, -1), border, constant_values=_BACKGROUND)[None]
+
+
+def _patches(
+    x: Float[Array, "channel height width batch"],
+) -> Float[Array, "patch height-4 width-4 batch"]:
+    """What each kernel of a 5×5 convolution without padding looks at."""
+    channels, height, width, batch = x.shape
     height, width = height - _KERNEL + 1, width - _KERNEL + 1
-    patches = jnp.stack(
-        [
-            x[:, :, down : down + height, right : right + width]
-            for down in range(_KERNEL)
-            for right in range(_KERNEL)
-        ],
-        axis=1,
-    ).reshape(channels * _KERNEL**2, -1)
-    return (kernels @ patches + bias).reshape(-1, batch, height, width)
+    shifted = [
+        x[:, down : down + height, right : right + width]
+        for down in range(_KERNEL)
+        for right in range(_KERNEL)
+    ]
+    return jnp.stack(shifted, axis=1).reshape(-1, height, width, batch)
 
 
-def _mean_pool(x: Float[Array, "channel batch height width"]) -> Array:
+def _apply(
+    layer: tuple[Float[Array, "output patch"], Float[Array, "output 1"]],
+    patches: Float[Array, "patch height width batch"],
+) -> Float[Array, "output height width batch"]:
+    """A convolution: kernels times patches."""
+    kernels, bias = layer
+    _, *shape = patches.shape
+    return (kernels @ patches.reshape(len(patches), -1) + bias).reshape(-1, *shape)
+
+
+def _mean_pool(x: Float[Array, "channel height width batch"]) -> Array:
     """The mean of every 2×2 square, as four strided slices."""
-    rows = x[..., 0::2, :] + x[..., 1::2, :]
-    return (rows[..., 0::2] + rows[..., 1::2]) / 4
+    rows = x[:, 0::2] + x[:, 1::2]
+    return (rows[:, :, 0::2] + rows[:, :, 1::2]) / 4
