@@ -55,8 +55,9 @@ def interval(
     if method == "student":
         from scipy.stats import t
 
-        error = values.std(over, ddof=1) / np.sqrt(repetitions)
-        reach = float(t.ppf((1 + confidence) / 2, repetitions - 1)) * error
+        count = values.count(over)  # a run that diverged has no value
+        error = values.std(over, ddof=1) / np.sqrt(count)
+        reach = xarray.apply_ufunc(t.ppf, (1 + confidence) / 2, count - 1) * error
         return Interval(mean, mean - reach, mean + reach)
     if method == "bootstrap":
         draws = np.random.default_rng(0).integers(repetitions, size=(_RESAMPLES, repetitions))
@@ -151,6 +152,8 @@ def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
 
 def check_dimension(values: xarray.DataArray, axis: str) -> None:
     """Raise unless the values were swept over the axis."""
+    if not values.dims:
+        raise ExperimentError(f"{axis}: not an axis; this is a single run, without any")
     if axis not in values.dims:
         raise ExperimentError(
             f"{axis}: not an axis of this sweep; it has {', '.join(map(str, values.dims))}"

@@ -35,21 +35,25 @@ def spend(
     time: Float[Array, ""],
     iteration: Int[Array, ""],
     weights: Float[Array, "device parameter"],
+    rest: Float[Array, "budget"] | float = 0.0,
 ) -> Purse:
     """Account for one iteration, and keep its models where it is the one that reaches a budget.
 
-    The sum is compensated: a plain one in 32 bits would drift within a long run.
+    The sum is kept exactly in two numbers: a plain one in 32 bits would drift within a long run.
+    `rest` is what rounding took from the budgets.
     """
-    increment = time + purse.error
-    spent = purse.spent + increment
-    error = increment - (spent - purse.spent)
-    # spent + error ≥ budget, without losing the error in the sum
-    enough = (spent - budgets) + error >= 0
+    added = purse.spent + time
+    part = added - purse.spent
+    lost = (purse.spent - (added - part)) + (time - part) + purse.error
+    spent = added + lost
+    error = lost - (spent - added)
+    # spent + error ≥ budgets + rest, without losing the small parts in the sums
+    enough = (spent - budgets) + (error - rest) >= 0
     now = enough & (purse.reached < 0)
     return Purse(
         spent,
         error,
-        jnp.where(now, iteration + 1, purse.reached),
+        jnp.where(now, iteration + 1, purse.reached).astype(purse.reached.dtype),
         jnp.where(now[:, None, None], weights, purse.weights),
     )
 

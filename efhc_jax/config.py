@@ -236,7 +236,7 @@ _BUDGET = Limit(float, 0, above_low=True)
 def _check_budgets(budgets: Any) -> tuple[float, ...]:
     if not isinstance(budgets, (list, tuple)):
         raise ExperimentError(f"budgets={budgets!r}: give a list of numbers {_BUDGET}")
-    return tuple(sorted(_BUDGET.check("budgets", budget) for budget in budgets))
+    return tuple(sorted({_BUDGET.check("budgets", budget) for budget in budgets}))
 
 
 def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:

@@ -70,7 +70,7 @@ def draw_run(run: xarray.Dataset) -> Figure:
     accuracy = 100 * run.accuracy
     devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
     for axes, x in ((by_iteration, run.iteration.values), (by_time, time_at_evaluations(run))):
-        _line(axes, x, devices, look)
+        draw_band(axes, x, devices, look)
         axes.set_xlim(left=0)
     by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
     by_time.set(xlabel=_TITLES["time"])
@@ -81,19 +81,23 @@ def draw_run(run: xarray.Dataset) -> Figure:
 
 def draw_curves(grid: xarray.Dataset, hue: str = "policy") -> Figure:
     """Accuracy of a sweep against iterations and against transmission time, a line for each hue."""
+    if hue != "policy":
+        check_dimension(grid.accuracy, hue)
     grid = _only(grid, {hue, "seed"})
+    setting = setting_of(grid)
     figure, (by_iteration, by_time) = _subplots(2, sharey=True)
     for position, (value, part) in enumerate(_parts(grid, hue)):
-        look = look_of(hue, value, position)
+        look = look_of(hue, value or setting.policy, position)
         accuracy = 100 * per_run(part, "accuracy")
-        _line(by_iteration, part.iteration.values, interval(accuracy), look)
-        _line(by_time, *accuracy_by_time(part), look)
+        draw_band(by_iteration, part.iteration.values, interval(accuracy), look)
+        draw_band(by_time, *accuracy_by_time(part), look)
     for axes in (by_iteration, by_time):
         axes.set_xlim(left=0)
     by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
     by_time.set(xlabel=_TITLES["time"])
+    keep_to_percent(by_iteration)
     by_iteration.legend(**_legend(grid))
-    figure.suptitle(describe(Experiment.from_json(grid.attrs["experiment"])))
+    figure.suptitle(describe(setting))
     return figure
 
 
@@ -101,22 +105,24 @@ def draw_lines(
     grid: xarray.Dataset, x: str, y: str, hue: str | None = None, moment: Moment | None = None
 ) -> Figure:
     """A variable at one moment of the runs, against an axis of the sweep."""
-    values = (moment or Moment()).of(grid, y)
-    check_dimension(values, x)
+    moment = moment or Moment()
+    _check_axes(moment.of(grid, y), x, hue)
     grid = _only(grid, {x, hue, "seed"})
-    values = (moment or Moment()).of(grid, y)
+    values = moment.of(grid, y)
     figure, (axes,) = _subplots(1)
     for position, (value, part) in enumerate(_parts(values, hue)):
         look = look_of(hue or "", value, position)
-        _line(axes, np.asarray(part[x].values), interval(part), look, every=1)
+        draw_band(axes, np.asarray(part[x].values), _over_seeds(part, x, hue), look, every=1)
     axes.set(xlabel=_TITLES.get(x, x), ylabel=_TITLES.get(y, y))
+    if "accuracy" in y:
+        keep_to_percent(axes)
     if np.issubdtype(values[x].dtype, np.number):
         _scale(axes, values[x].values)
         axes.set_xticks(values[x].values, [f"{value:g}" for value in values[x].values])
         axes.minorticks_off()
     if hue:
         axes.legend(**_legend(grid))
-    axes.set_title((moment or Moment()).text(grid), fontsize="medium")
+    axes.set_title(moment.text(grid), fontsize="medium")
     return figure
 
 
@@ -130,10 +136,9 @@ def draw_heat(
 ) -> Figure:
     """A variable at one moment of the runs over two axes of the sweep, a panel for each hue."""
     moment = moment or Moment()
-    for axis in (x, rows):
-        check_dimension(moment.of(grid, y), axis)
+    _check_axes(moment.of(grid, y), x, rows, hue)
     grid = _only(grid, {x, rows, hue, "seed"})
-    values = interval(moment.of(grid, y)).mean
+    values = _over_seeds(moment.of(grid, y), x, rows, hue).mean
     panels = list(_parts(values, hue))
     figure, all_axes = _subplots(len(panels), width=4.2, height=3.6, sharey=True)
     low, high = float(values.min()), float(values.max())
@@ -145,7 +150,7 @@ def draw_heat(
             axes.text(
                 column,
                 row,
-                f"{entry:.4g}",
+                "—" if np.isnan(entry) else f"{entry:.4g}",
                 ha="center",
                 va="center",
                 fontsize="small",
@@ -179,6 +184,8 @@ class Moment(NamedTuple):
             values = per_run(grid, variable)
             if "step" in values.dims:
                 values = values.mean("step")
+            elif "budget" in values.dims:
+                raise ExperimentError(f"y={variable}: has a value for each budget; try accuracy at one")
             elif "evaluation" in values.dims:
                 values = values.isel(evaluation=self._evaluation(grid))
         return 100 * values if "accuracy" in variable else values
@@ -205,7 +212,7 @@ def accuracy_by_time(part: xarray.Dataset, points: int = 60) -> tuple[np.ndarray
 
     runs = part if "seed" in part.dims else part.expand_dims("seed")
     times = [time_at_evaluations(runs.isel(seed=seed)) for seed in range(runs.sizes["seed"])]
-    common = np.linspace(0, min(time[-1] for time in times), points)
+    common = np.linspace(0, min(np.nanmax(time) for time in times), points)
     accuracy = 100 * per_run(runs, "accuracy").transpose("seed", "evaluation").values
     rows = [np.interp(common, time, row) for time, row in zip(times, accuracy, strict=True)]
     return common, interval(xarray.DataArray(rows, dims=("seed", "time")))
@@ -215,6 +222,18 @@ def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
     """Cumulative transmission time at each evaluation, summed in 64 bits."""
     total = np.concatenate([[0.0], np.cumsum(run.transmission_time.values, dtype=np.float64)])
     return total[run.iteration.values]
+
+
+def setting_of(grid: xarray.Dataset) -> Experiment:
+    """The settings that all runs share, with those that were selected from the axes."""
+    experiment = Experiment.from_json(grid.attrs["experiment"])
+    fields = experiment.to_dict()
+    selected = {
+        name: coordinate.item()
+        for name, coordinate in grid.coords.items()
+        if name in fields and not coordinate.dims
+    }
+    return experiment.replace(**selected)
 
 
 def describe(experiment: Experiment) -> str:
@@ -244,7 +263,8 @@ def _subplots(
     return figure, axes
 
 
-def _line(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0) -> None:
+def draw_band(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0) -> None:
+    """A line of means with its interval as a shade, and a marker at every n-th point."""
     axes.plot(
         x,
         band.mean,
@@ -259,10 +279,33 @@ def _line(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0)
         axes.fill_between(x, band.low, band.high, color=look.color, alpha=0.15, lw=0)
 
 
+def keep_to_percent(axes: Axes) -> None:
+    """Show no accuracy that cannot be, however wide an interval is."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, 0), min(high, 100))
+
+
 def _parts(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
     if hue is None or hue not in data.dims:
         return [("", data)]
     return [(value, data.sel({hue: value})) for value in data[hue].values.tolist()]
+
+
+def _check_axes(values: xarray.DataArray, *axes: str | None) -> None:
+    """Raise unless these are different axes of the sweep."""
+    named = [axis for axis in axes if axis]
+    for position, axis in enumerate(named):
+        check_dimension(values, axis)
+        if axis in named[:position]:
+            raise ExperimentError(f"{axis}: used twice; x, rows and hue need different axes")
+
+
+def _over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
+    """The interval over seeds, unless they are drawn one by one."""
+    if "seed" not in axes:
+        return interval(values)
+    nothing = values * np.nan
+    return Interval(values, nothing, nothing)
 
 
 def _only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:

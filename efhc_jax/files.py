@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from efhc_jax.errors import ExperimentError
+
 
 @contextlib.contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
@@ -39,16 +41,21 @@ def output_folder(path: Path) -> Iterator[None]:
 
     If the work fails before anything was written, a folder that was made for it goes again.
     """
-    made = not path.exists()
-    path.mkdir(parents=True, exist_ok=True)
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                pass
+        except OSError as error:
+            raise ExperimentError(
+                f"out={path}: cannot be written to ({error.strerror}); give another folder"
+            ) from None
         yield
     except BaseException:
-        if made:
-            with contextlib.suppress(OSError):
-                path.rmdir()
+        with contextlib.suppress(OSError):
+            for folder in made:
+                folder.rmdir()
         raise
 
 

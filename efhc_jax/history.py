@@ -104,13 +104,25 @@ class History:
                     iterations=times[:kept],
                     evaluations={name: array[run, :kept] for name, array in evaluations.items()},
                     steps={name: array[run, :last] for name, array in steps.items()},
-                    budgets={name: array[run] for name, array in budgets.items()},
+                    budgets=_before(budgets, run, int(diverged_at)),
                     initial_weights=None if initial_weights is None else initial_weights[run],
                     diverged_at=int(diverged_at),
                     diverged=tuple(int(device) for device in np.flatnonzero(self.diverged[run])),
                 )
             )
         return made
+
+
+def _before(budgets: Arrays, run: int, diverged_at: int) -> Arrays:
+    """What one run had at its budgets; those that it reached only after it diverged do not count."""
+    found = {name: array[run] for name, array in budgets.items()}
+    if not found or diverged_at < 0:
+        return found
+    kept = found["iteration_at_budget"] < diverged_at
+    return {
+        "accuracy_at_budget": np.where(kept[:, None], found["accuracy_at_budget"], np.nan),
+        "iteration_at_budget": np.where(kept, found["iteration_at_budget"], -1),
+    }
 
 
 def _join(parts: list[Arrays]) -> Arrays:

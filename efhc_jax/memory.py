@@ -62,8 +62,15 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
     accelerators = spec.layout.accelerators
     free = free_memory()
     fitting = int((free * _SHARE - needs.fixed) // needs.per_run) * accelerators
+    if fitting < accelerators:
+        raise ExperimentError(
+            f"devices and model: a single run needs {gigabytes(needs.peak(1))}, and "
+            f"{gigabytes(free)} are free; try fewer devices or a smaller model"
+        )
     if asked is not None:
-        if asked < 1 or asked % accelerators:
+        if asked < 1:
+            raise ExperimentError(f"batch={asked}: give a whole number of 1 or more")
+        if asked % accelerators:
             raise ExperimentError(
                 f"batch={asked}: does not spread over {accelerators} accelerators; "
                 f"give a multiple of {accelerators}"
@@ -71,14 +78,9 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
         if asked > fitting:
             raise ExperimentError(
                 f"batch={asked}: needs {gigabytes(needs.peak(asked // accelerators))}, and "
-                f"{gigabytes(free)} are free; try {max(accelerators, fitting)} or less"
+                f"{gigabytes(free)} are free; try {fitting} or less"
             )
         return asked
-    if fitting < accelerators:
-        raise ExperimentError(
-            f"devices and model: a single run needs {gigabytes(needs.peak(1))}, and "
-            f"{gigabytes(free)} are free; try fewer devices or a smaller model"
-        )
     most = _MOST_RUNS_ON_CPU if jax.default_backend() == "cpu" else _MOST_RUNS * accelerators
     batches = math.ceil(runs / min(fitting, max(most, accelerators)))
     even = math.ceil(runs / batches)

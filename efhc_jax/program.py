@@ -25,7 +25,6 @@ from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, start, step
 
-
 _UNROLL = 2  # two steps write W back and forth between two buffers; a single one would copy it
 
 
@@ -129,7 +128,9 @@ def advance(
             inputs = Inputs(iteration, hyper.adjacency, images, labels, coin)
             state, info = step(spec.rules, hyper, state, inputs)
             if purse is not None:
-                purse = spend(purse, hyper.budgets, info.transmission_time, iteration, state.weights)
+                budgets, rest = hyper.budgets
+                time = info.transmission_time
+                purse = spend(purse, budgets, time, iteration, state.weights, rest)
             return (state, purse), record(Moment(sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))

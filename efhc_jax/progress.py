@@ -56,11 +56,11 @@ def _lines(total: int, count: Callable[[int], str]) -> Report:
     first: int | None = None
 
     def report(done: int) -> None:
-        nonlocal last, first
+        nonlocal began, last, first
         now = time.monotonic()
         if first is None:  # what was already on disk says nothing about the speed
-            first = done
-        if now - last < _LINE_EVERY or done == first:
+            first, began = done, now
+        if now - last < _LINE_EVERY or done == first or now == began:
             return
         last = now
         speed = (done - first) / (now - began)

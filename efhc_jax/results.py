@@ -182,12 +182,12 @@ def load(path: str | Path) -> xarray.Dataset:
             dataset = stored.load()
     except Exception as error:  # the HDF5 stack raises many kinds
         raise DataError(f"{path}: cannot be read as netCDF ({error})") from None
-    if "format" not in dataset.attrs or "experiment" not in dataset.attrs:
+    format_ = dataset.attrs.get("format")
+    if not isinstance(format_, (int, np.integer)) or "experiment" not in dataset.attrs:
         raise DataError(f"{path}: was not written by efhc")
-    if int(dataset.attrs["format"]) > FORMAT:
+    if format_ > FORMAT:
         raise DataError(
-            f"{path}: format {dataset.attrs['format']} is from a newer version of efhc-jax; "
-            "upgrade to read it"
+            f"{path}: format {format_} is from a newer version of efhc-jax; upgrade to read it"
         )
     return dataset
 

@@ -6,10 +6,11 @@ program takes as arguments. Runs that differ only in these share one compilation
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from efhc_jax.config import Experiment
@@ -28,7 +29,7 @@ class Hyper(NamedTuple):
     policy: Int[Array, ""]  # position in POLICIES
     r: Float[Array, ""]
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
-    budgets: Float[Array, "budget"]  # of transmission time, to take the accuracy at
+    budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # and what rounding took from them
     bandwidth: Float[Array, "device"]  # b_i
     adjacency: Bool[Array, "device device"]  # A(0)
     shards: Shards  # which samples each device owns
@@ -58,11 +59,17 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
             jnp.asarray(e.learning_rate_offset, real),
             jnp.asarray(e.learning_rate_decay, real),
         ),
-        budgets=jnp.asarray(e.budgets, real),
+        budgets=_in_two(np.asarray(e.budgets), real),
         bandwidth=jnp.asarray(bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)), real),
         adjacency=jnp.asarray(adjacency),
         shards=shards,
     )
+
+
+def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
+    """Numbers as their rounded values and the rest, which together are exact."""
+    rounded = exact.astype(real)
+    return jnp.asarray(rounded), jnp.asarray((exact - rounded).astype(real))
 
 
 def stack(hypers: list[Hyper]) -> Hyper:

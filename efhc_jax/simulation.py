@@ -134,7 +134,7 @@ def run_batch(
     hypers = place_runs(spec.layout, hypers)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
-    bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets))
+    bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets[0]))
     states, purses, history = _begin(spec, hypers, control.checkpoints)
     tracing = record is record_trace
     initial = fetch(states.weights) if tracing else None
@@ -214,7 +214,7 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
 def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[State, Purse, History]:
     """The first states, or where a checkpoint left off."""
     states = initialise(spec, hypers)
-    runs, budgets = hypers.budgets.shape
+    runs, budgets = hypers.budgets[0].shape
     purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:

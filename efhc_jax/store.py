@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.files import written_whole
+from efhc_jax.files import output_folder, written_whole
 from efhc_jax.history import Record
 
 FORMAT = 1
@@ -39,9 +39,11 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as file:
+        """Hold the folder for this process alone.
+
+        If the work fails before any of it was saved, the folder is left as it was.
+        """
+        with output_folder(self.folder), (self.folder / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -49,7 +51,13 @@ class Store:
                     f"out={self.folder}: another process is working there; "
                     "wait for it, or give another folder"
                 ) from None
-            yield
+            try:
+                yield
+            except BaseException:
+                if not (self._batches.exists() or self.checkpoint.exists() or self.result.exists()):
+                    self._manifest.unlink(missing_ok=True)
+                    Path(file.name).unlink(missing_ok=True)
+                raise
 
     def claim(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Begin or go on with a sweep.
@@ -105,12 +113,20 @@ class Store:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            return [_record(arrays, run) for run in range(int(arrays["runs"]))]
+        except (
+            OSError,
+            EOFError,
+            KeyError,
+            TypeError,
+            ValueError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             raise DataError(
                 f"{path}: a finished batch cannot be read ({error}); "
                 "remove this file to compute it again"
             ) from None
-        return [_record(arrays, run) for run in range(int(arrays["runs"]))]
 
     def tidy(self) -> None:
         """Remove the parts when the whole is there."""

@@ -32,7 +32,7 @@ def hyper_of(policy, r, bandwidth, adjacency):
         policy=jnp.asarray(list(POLICIES).index(policy)),
         r=jnp.asarray(r),
         learning_rate=tuple(jnp.asarray(value) for value in LEARNING_RATE),
-        budgets=jnp.zeros(0),
+        budgets=(jnp.zeros(0), jnp.zeros(0)),
         bandwidth=jnp.asarray(bandwidth),
         adjacency=adjacency,
         shards=None,

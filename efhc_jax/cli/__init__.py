@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import tyro
 
 from efhc_jax.cli.data import Data
+from efhc_jax.cli.figure1 import Figure1
 from efhc_jax.cli.plot import Plot
 from efhc_jax.cli.run import Run
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 
-COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "data": Data}
+COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "figure1": Figure1, "data": Data}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,7 +64,7 @@ def parse(arguments: list[str]) -> Any:
 def _experiment_of_config(arguments: list[str]) -> Experiment | None:
     """The experiment of the last `--config FILE`, if there is one."""
     path = None
-    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+    for word, following in zip(arguments, [*arguments[1:], None], strict=False):
         if word == "--config":
             path = following
         elif word.startswith("--config="):

@@ -52,6 +52,8 @@ class Run:
                 result = simulate(self.experiment, data, trace=self.trace, control=control)
             except DivergedError as error:
                 self._finish(error.result)
+                if checkpoints:
+                    checkpoints.clear()
                 raise
             except KeyboardInterrupt:
                 print(f"stopped; the same command goes on from {self.out}", flush=True)
@@ -75,7 +77,7 @@ class Run:
         console = Console()
         console.print(summary_table(self.experiment, result))
         for path in written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
 
 
 def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:

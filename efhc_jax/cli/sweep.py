@@ -22,8 +22,8 @@ def _several_values() -> type:
     fields = []
     for field in dataclasses.fields(Experiment):
         kind = {"str": str, "int": int, "float": float}.get(str(field.type), float)
-        several = Annotated[tuple[kind, ...], tyro.conf.arg(metavar=f"{kind.__name__.upper()} …")]  # type: ignore[valid-type]
-        fields.append((field.name, several, dataclasses.field(default=())))
+        several = Annotated[tuple[kind, ...] | None, tyro.conf.arg(metavar=f"{kind.__name__.upper()} …")]  # type: ignore[valid-type]
+        fields.append((field.name, several, dataclasses.field(default=None)))
     return dataclasses.make_dataclass("Settings", fields, frozen=True)
 
 
@@ -77,6 +77,11 @@ class Sweep:
 
         grid = Grid.of(experiment, axes)
         data = None
+        if "dataset" in axes and self.data_dir is not None:
+            raise ExperimentError(
+                f"data_dir={self.data_dir}: holds one dataset, and the sweep has several; "
+                "leave it out, or give one --dataset"
+            )
         if "dataset" not in axes:
             data = load_dataset(experiment.dataset, self.data_dir)
         speaks = jax.process_index() == 0
@@ -103,7 +108,11 @@ class Sweep:
     def plan(self) -> tuple[Experiment, dict[str, list[Any]]]:
         """The settings that all runs share, and the axes."""
         experiment = Experiment() if self.config is None else Experiment.from_toml(self.config)
-        given = {name: list(values) for name, values in vars(self.settings).items() if values}
+        named = vars(self.settings).items()
+        given = {name: list(values) for name, values in named if values is not None}
+        for name, values in given.items():
+            if not values:
+                raise ExperimentError(f"{name}: no value; give one or more, or leave the flag out")
         fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
         if "budgets" in given:
             fixed["budgets"] = tuple(given.pop("budgets"))
@@ -129,12 +138,13 @@ class Sweep:
         if "policy" in result.dims and not others:
             written.append(save_figure(draw_curves(result), self.out / "sweep.png"))
         for path in written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
         if others:
             console.print(
                 f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy",
                 highlight=False,
                 soft_wrap=True,
+                markup=False,
             )
 
 

@@ -1,0 +1,111 @@
+"""`efhc figure1`: the paper's evaluation from one command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from efhc_jax.cli.flags import Folder, OptionalFolder
+
+if TYPE_CHECKING:
+    import xarray
+
+Classifier = Annotated[Literal["svm", "lenet5"] | None, tyro.conf.arg(metavar="{svm,lenet5}")]
+Panel = Annotated[Literal["i-iii", "iv"] | None, tyro.conf.arg(metavar="{i-iii,iv}")]
+
+
+@dataclass(frozen=True)
+class Figure1:
+    """Run the paper's whole evaluation, draw its Figure 1, and judge each of its claims.
+
+    It can be stopped at any time; the same command goes on. `--preset quick` gives a small version on
+    the embedded data within two minutes.
+    """
+
+    out: Folder = Path("out/figure1")
+    """Folder for the sweeps, the figure and the claims."""
+    preset: Literal["paper", "quick"] = "paper"
+    """How large: the paper's setting on the full data, or a quick look."""
+    classifier: Classifier = None
+    """Only this classifier; both by default."""
+    panel: Panel = None
+    """Only these panels; all by default."""
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Number of seeds, in place of the preset's."""
+    data_dir: OptionalFolder = None
+    """Folder with the dataset's files."""
+
+    def execute(self) -> None:
+        """Sweep, draw, judge."""
+        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.data import load_dataset
+        from efhc_jax.errors import ExperimentError
+        from efhc_jax.interrupts import stop_requests
+        from efhc_jax.paper import settings
+        from efhc_jax.sweeps import Grid, predict, sweep
+
+        if self.seeds is not None and self.seeds < 2:
+            raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")
+        start_jax()
+        data = load_dataset(settings.PRESETS[self.preset].dataset, self.data_dir)
+        classifiers = [self.classifier] if self.classifier else list(settings.CLASSIFIERS)
+        kinds = {"i-iii": settings.curves, "iv": settings.connectivity}
+        wanted = [kinds[self.panel]] if self.panel else list(kinds.values())
+        with stop_requests() as should_stop:
+            for classifier in classifiers:
+                for kind in wanted:
+                    study = kind(classifier, self.preset, self.seeds)
+                    line = predict(Grid.of(study.experiment, study.axes), data)
+                    print(f"{study.name}: {line}", flush=True)
+                    try:
+                        sweep(
+                            study.experiment,
+                            data,
+                            out=self.out / study.name,
+                            should_stop=should_stop,
+                            **study.axes,  # type: ignore[arg-type]
+                        )
+                    except KeyboardInterrupt:
+                        print(f"stopped; the same command goes on from {self.out}", flush=True)
+                        raise
+        self._finish()
+
+    def _finish(self) -> None:
+        from efhc_jax.figures import save_figure
+        from efhc_jax.files import written_whole
+        from efhc_jax.paper.claims import as_json, as_markdown, claims_of_connectivity, claims_of_curves
+        from efhc_jax.paper.figure import draw_figure1
+
+        parts = finished_parts(self.out)
+        figure = draw_figure1(parts)
+        written = [save_figure(figure, self.out / f"figure1.{ending}") for ending in ("png", "pdf")]
+        claims = []
+        for classifier, studies in parts.items():
+            if "curves" in studies:
+                claims += claims_of_curves(classifier, studies["curves"])
+            if "connectivity" in studies:
+                claims += claims_of_connectivity(classifier, studies["connectivity"])
+        for name, text in (("claims.md", as_markdown(claims)), ("claims.json", as_json(claims))):
+            with written_whole(self.out / name) as part:
+                part.write_text(text, encoding="utf-8")
+            written.append(self.out / name)
+        print(as_markdown(claims))
+        for path in written:
+            print(f"wrote {path}")
+
+
+def finished_parts(out: Path) -> dict[str, dict[str, xarray.Dataset]]:
+    """The sweeps of the figure that are in the folder, by classifier."""
+    from efhc_jax.paper.settings import CLASSIFIERS
+    from efhc_jax.results import load
+
+    parts: dict[str, dict[str, xarray.Dataset]] = {}
+    for classifier in CLASSIFIERS:
+        for study in ("curves", "connectivity"):
+            path = out / f"{classifier}-{study}" / "sweep.nc"
+            if path.exists():
+                parts.setdefault(classifier, {})[study] = load(path)
+    return parts
