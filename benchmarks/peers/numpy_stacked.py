@@ -1,7 +1,7 @@
 """EF-HC in NumPy with the models of all devices and runs stacked, and gradients derived by hand.
 
 A leading axis D runs over all models. Arrays inside LeNet5 are (D, channel, B, height, width).
-Blocks of runs of these sizes were cheapest on a processor with 32 MB of cache.
+The sizes of blocks of runs were tuned on two cores with 32 MB of cache.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """EF-HC in PyTorch with the models of all devices and runs stacked in one tensor.
 
 Automatic differentiation runs once for all of them: the sum of their losses has each model's own
-gradient in its place. `torch.func.vmap(grad(...))` was slower, and `torch.compile` was no gain in a
-batch of runs; grouped convolutions took as long as these patches there, and longer in a single run.
-Blocks of runs of these sizes were cheapest on a processor with 32 MB of cache.
+gradient in its place. In a single run `torch.func.vmap(grad(...))` took about twice as long, and
+grouped convolutions longer than these patches; in a batch of runs they were much alike, and
+`torch.compile` was no gain. The sizes of blocks were tuned on two cores with 32 MB of cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.peers.problem import (
     transmission_time,
 )
 
-RUNS_AT_ONCE = {"svm": 16, "lenet5": 8}
+RUNS_AT_ONCE = {"svm": 16, "lenet5": 4}
 
 
 def layers(model: str, weights: torch.Tensor) -> list[torch.Tensor]:
