@@ -35,8 +35,8 @@ PRESETS = {
         dataset="fashion_mnist",
         seeds={"svm": 20, "lenet5": 10},
         iterations={"svm": 12_000, "lenet5": 12_000},
-        eval_every={"svm": 200, "lenet5": 600},
-        budget_iterations={"svm": 1_500, "lenet5": 1_500},
+        eval_every={"svm": 200, "lenet5": 800},
+        budget_iterations={"svm": 1_500, "lenet5": 800},
         connectivities=CONNECTIVITIES,
     ),
     "quick": Preset(
