@@ -1,7 +1,7 @@
 """Physical networks: which devices can reach each other.
 
-A topology is a function of the network's settings and a generator; it returns a boolean
-adjacency matrix with an empty diagonal, and the graph is connected.
+A topology is a function of the network's settings and a generator. It returns the links of a connected
+graph, each once, as an array (link, 2) of device numbers with the smaller one first.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from efhc_jax.errors import ExperimentError
 
 MAX_DRAWS = 1_000_000
 _BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matrix entries
+_SMALL = 200  # devices up to which all pairs are looked at
 
-Adjacency = np.ndarray  # bool (device, device)
+Links = np.ndarray  # int (link, 2)
 
 
 class NetworkSettings(NamedTuple):
@@ -27,46 +28,30 @@ class NetworkSettings(NamedTuple):
     placement: float  # the connectivity at which random places must be connected
 
 
-def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
+def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     """Devices at random places in the unit square, linked within distance `connectivity`.
 
     Places are drawn again until they are connected within distance `placement`: runs that share it and
-    their generator have the same places, and their graphs nest. Sparse graphs are rarely connected
-    (one draw in 6,000 for ten devices at 0.2), so draws are checked in blocks, cheapest test first.
+    their generator have the same places, and their graphs nest.
 
     Raises:
         ExperimentError: no connected graph in a million draws.
     """
-    devices = settings.devices
-    draws = 0
-    block = max(1, _BLOCK_ELEMENTS // devices**2)
-    while draws < MAX_DRAWS:
-        places = rng.random((block, devices, 2))
-        adjacency = within(places, settings.placement)
-        no_hermit = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(block)
-        connected = no_hermit[is_connected(adjacency[no_hermit])]
-        if connected.size:
-            return within(places[connected[0]], settings.connectivity)
-        draws += block
-    raise ExperimentError(
-        f"connectivity={settings.placement:g}: no connected graph in {MAX_DRAWS:,} draws for {devices} "
-        f"devices; try {_likely_connectivity(devices):.2g} or more"
-    )
+    return links_within(connected_places(settings, rng), settings.connectivity)
 
 
-def ring(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
+def ring(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     """Each device linked to the next, the last to the first."""
-    oneself = np.eye(settings.devices, dtype=bool)
-    following = np.roll(oneself, 1, axis=1)
-    return (following | following.T) & ~oneself
+    devices = np.arange(settings.devices)
+    return _unique(np.stack([devices, np.roll(devices, -1)], axis=1))
 
 
-def complete(settings: NetworkSettings, rng: np.random.Generator) -> Adjacency:
+def complete(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     """Every device linked to every other."""
-    return ~np.eye(settings.devices, dtype=bool)
+    return np.stack(np.triu_indices(settings.devices, 1), axis=1)
 
 
-GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Adjacency]] = {
+GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Links]] = {
     "geometric": geometric,
     "ring": ring,
     "complete": complete,
@@ -75,11 +60,43 @@ GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Adjacency]] =
 DYNAMICS = ("static",)
 
 
-def within(positions: np.ndarray, radius: float) -> Adjacency:
-    """Links between places (…, device, 2) that are no further apart than `radius`."""
-    x, y = positions[..., 0], positions[..., 1]
+def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:
+    """Random places (device, 2) that are connected within distance `placement`.
+
+    Sparse graphs are rarely connected (one draw in 6,000 for ten devices at 0.2), so small ones are
+    checked in blocks of draws, cheapest test first.
+    """
+    devices, radius = settings.devices, settings.placement
+    draws = 0
+    block = max(1, _BLOCK_ELEMENTS // devices**2) if devices <= _SMALL else 1
+    limit = MAX_DRAWS if devices <= _SMALL else 1_000
+    while draws < limit:
+        places = rng.random((block, devices, 2))
+        found = _connected_draw(places, radius)
+        if found is not None:
+            return places[found]
+        draws += block
+    raise ExperimentError(
+        f"connectivity={radius:g}: no connected graph in {limit:,} draws for {devices} "
+        f"devices; try {_likely_connectivity(devices):.2g} or more"
+    )
+
+
+def links_within(places: np.ndarray, radius: float) -> Links:
+    """Links between places (device, 2) that are no further apart than `radius`."""
+    if len(places) <= _SMALL:
+        return np.argwhere(np.triu(within(places, radius)))
+    from scipy.spatial import KDTree
+
+    pairs = KDTree(places).query_pairs(radius, output_type="ndarray")
+    return _unique(pairs)
+
+
+def within(places: np.ndarray, radius: float) -> np.ndarray:
+    """Adjacency (…, device, device) of places (…, device, 2) that are no further apart than `radius`."""
+    x, y = places[..., 0], places[..., 1]
     squared = (x[..., :, None] - x[..., None, :]) ** 2 + (y[..., :, None] - y[..., None, :]) ** 2
-    return (squared <= radius**2) & ~np.eye(positions.shape[-2], dtype=bool)
+    return (squared <= radius**2) & ~np.eye(places.shape[-2], dtype=bool)
 
 
 def is_connected(adjacency: np.ndarray) -> np.ndarray:
@@ -92,6 +109,28 @@ def is_connected(adjacency: np.ndarray) -> np.ndarray:
     for _ in range(max(1, (devices - 1).bit_length())):
         reach = np.minimum(reach @ reach, 1)
     return np.asarray(reach[..., 0, :].all(-1))
+
+
+def _connected_draw(places: np.ndarray, radius: float) -> int | None:
+    """The first of several draws (draw, device, 2) that is connected."""
+    draws, devices, _ = places.shape
+    if devices > _SMALL:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        links = links_within(places[0], radius)
+        graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(devices, devices))
+        return 0 if connected_components(graph, directed=False)[0] == 1 else None
+    adjacency = within(places, radius)
+    no_hermit = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(draws)
+    connected = no_hermit[is_connected(adjacency[no_hermit])]
+    return int(connected[0]) if connected.size else None
+
+
+def _unique(links: np.ndarray) -> Links:
+    """Each link once, smaller device first, in order; none of a device to itself."""
+    links = np.sort(links[links[:, 0] != links[:, 1]], axis=1)
+    return np.unique(links, axis=0).reshape(-1, 2)
 
 
 def _likely_connectivity(devices: int) -> float:

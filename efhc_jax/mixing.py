@@ -1,4 +1,7 @@
-"""How models are averaged: links in use, Metropolis weights, and the transition matrix P(k)."""
+"""How models are averaged: links in use, Metropolis weights, and the transition matrix P(k).
+
+Links are stored in slots, as `network.py` says; with `neighbors` left out they are plain matrices.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,33 @@ import operator
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
+
+from efhc_jax.network import behind_slots
 
 _WRITTEN_OUT = 16  # the most devices whose product with P is written out
+_SLOTS_TOGETHER = 8  # slots of neighbour lists that are summed in one pass
+
+Neighbors = Int[Array, "device slot"] | None
 
 
 def used_links(
-    adjacency: Bool[Array, "device device"],
-    previous: Bool[Array, "device device"],
+    adjacency: Bool[Array, "device slot"],
+    previous: Bool[Array, "device slot"],
     fired: Bool[Array, "device"],
-) -> Bool[Array, "device device"]:
+    neighbors: Neighbors = None,
+) -> Bool[Array, "device slot"]:
     """Links that carry parameters now: an end fired, or the link is new (Events 1 and 2).
 
     v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1))
     """
     appeared = adjacency & ~previous
-    return adjacency & (fired[:, None] | fired[None, :] | appeared)
+    return adjacency & (fired[:, None] | behind_slots(fired, neighbors) | appeared)
 
 
-def metropolis_weights(adjacency: Bool[Array, "device device"]) -> Float[Array, "device device"]:
+def metropolis_weights(
+    adjacency: Bool[Array, "device slot"], neighbors: Neighbors = None
+) -> Float[Array, "device slot"]:
     """Weight of each physical link, from the degrees of its ends: 0 where there is no link.
 
     β_ij = min(1 / (1 + d_i), 1 / (1 + d_j))
@@ -37,7 +48,7 @@ def metropolis_weights(adjacency: Bool[Array, "device device"]) -> Float[Array, 
     """
     adjacency = jnp.asarray(adjacency, bool)
     own = 1 / (1 + adjacency.sum(1))
-    return jnp.where(adjacency, jnp.minimum(own[:, None], own[None, :]), 0)
+    return jnp.where(adjacency, jnp.minimum(own[:, None], behind_slots(own, neighbors)), 0)
 
 
 def transition_matrix(
@@ -66,3 +77,37 @@ def mix(
             operator.add, (transition[:, j, None] * weights[j] for j in range(devices))
         )
     return jnp.matmul(transition, weights, precision=jax.lax.Precision.HIGHEST)
+
+
+def mix_neighbors(
+    link_weights: Float[Array, "device slot"],
+    weights: Float[Array, "device parameter"],
+    neighbors: Int[Array, "device slot"],
+) -> Float[Array, "device parameter"]:
+    """P·W over lists of neighbours: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device behind slot s.
+
+    A few slots are summed at a time, so that no array is larger than W.
+    """
+    mixed = (1 - link_weights.sum(1))[:, None] * weights
+    for first in range(0, neighbors.shape[1], _SLOTS_TOGETHER):
+        some = range(first, min(first + _SLOTS_TOGETHER, neighbors.shape[1]))
+        mixed += functools.reduce(
+            operator.add, (link_weights[:, s, None] * weights[neighbors[:, s]] for s in some)
+        )
+    return mixed
+
+
+def average(
+    weights: Float[Array, "device parameter"],
+    adjacency: Bool[Array, "device slot"],
+    used: Bool[Array, "device slot"],
+    coordinated: Bool[Array, ""],
+    neighbors: Neighbors = None,
+) -> Float[Array, "device parameter"]:
+    """P(k)·W: over the links in use, or over everybody where there is a coordinator (Event 3)."""
+    if neighbors is None:
+        transition = transition_matrix(adjacency, used)
+        return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
+    link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
+    mixed = mix_neighbors(link_weights, weights, neighbors)
+    return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)

@@ -21,6 +21,7 @@ from efhc_jax.draws import draw_coins, draw_models, draw_samples
 from efhc_jax.layout import SINGLE, Layout, spread
 from efhc_jax.models import make_model
 from efhc_jax.models.base import Model, logits_of_all, normalise
+from efhc_jax.network import as_matrix
 from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, start, step
@@ -47,6 +48,7 @@ class Samples(NamedTuple):
 class Moment(NamedTuple):
     """Everything about one iteration, from which a recorder takes what it wants."""
 
+    neighbors: Array | None  # (device, slot), the devices behind the slots; None for a matrix
     sample: Array  # (device, batch), indices into the training set
     inputs: Inputs
     info: Info
@@ -78,8 +80,8 @@ def record_trace(moment: Moment) -> dict[str, Array]:
     return record_summary(moment) | {
         "weights": moment.after.weights,
         "last_broadcast": moment.after.last_broadcast,
-        "adjacency": moment.inputs.adjacency,
-        "used_links": moment.info.used_links,
+        "adjacency": as_matrix(moment.inputs.adjacency, moment.neighbors),
+        "used_links": as_matrix(moment.info.used_links, moment.neighbors),
         "fired": moment.info.fired,
         "sample": moment.sample,
     }
@@ -131,7 +133,7 @@ def advance(
                 budgets, rest = hyper.budgets
                 time = info.transmission_time
                 purse = spend(purse, budgets, time, iteration, state.weights, rest)
-            return (state, purse), record(Moment(sample, inputs, info, state))
+            return (state, purse), record(Moment(hyper.neighbors, sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))
         (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn, unroll=_UNROLL)

@@ -22,8 +22,8 @@ def bandwidths(experiment: Experiment, rng: np.random.Generator) -> np.ndarray:
 
 
 def transmission_time(
-    used_links: Bool[Array, "device device"],
-    adjacency: Bool[Array, "device device"],
+    used_links: Bool[Array, "device slot"],
+    adjacency: Bool[Array, "device slot"],
     bandwidth: Float[Array, "device"],
     parameters: int,
 ) -> Float[Array, ""]:

@@ -17,6 +17,7 @@ from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.data.splits import Shards, split_data
 from efhc_jax.graphs import GRAPHS, NetworkSettings
+from efhc_jax.network import Network, make_network, pad_networks
 from efhc_jax.policies import POLICIES
 from efhc_jax.resources import bandwidths
 from efhc_jax.streams import Stream, host_stream
@@ -31,15 +32,17 @@ class Hyper(NamedTuple):
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
     budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # and what rounding took from them
     bandwidth: Float[Array, "device"]  # b_i
-    adjacency: Bool[Array, "device device"]  # A(0)
+    adjacency: Bool[Array, "device slot"]  # A(0)
+    neighbors: Int[Array, "device slot"] | None  # the devices behind the slots; None for a matrix
     shards: Shards  # which samples each device owns
 
 
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
-    network = NetworkSettings(e.devices, e.connectivity, e.placement or e.connectivity)
-    adjacency = GRAPHS[e.graph](network, host_stream(e.seed, Stream.GRAPH))
+    settings = NetworkSettings(e.devices, e.connectivity, e.placement or e.connectivity)
+    links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
+    network = make_network(links, e.devices)
     shards = split_data(
         e.split,
         dataset.train_labels,
@@ -61,7 +64,8 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
         ),
         budgets=_in_two(np.asarray(e.budgets), real),
         bandwidth=jnp.asarray(bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)), real),
-        adjacency=jnp.asarray(adjacency),
+        adjacency=network.links,
+        neighbors=network.neighbors,
         shards=shards,
     )
 
@@ -74,4 +78,9 @@ def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
 
 def stack(hypers: list[Hyper]) -> Hyper:
     """The values of several runs as one batch."""
+    networks = pad_networks([Network(hyper.adjacency, hyper.neighbors) for hyper in hypers])
+    hypers = [
+        hyper._replace(adjacency=network.links, neighbors=network.neighbors)
+        for hyper, network in zip(hypers, networks, strict=True)
+    ]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *hypers)

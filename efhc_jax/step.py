@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
-from efhc_jax.mixing import mix, transition_matrix, used_links
+from efhc_jax.mixing import average, used_links
 from efhc_jax.models.base import Model, normalise
 from efhc_jax.policies import Policy, Situation
 from efhc_jax.resources import transmission_time, upload_time
@@ -33,7 +33,7 @@ class State(NamedTuple):
 
     weights: Float[Array, "device parameter"]  # W(k)
     last_broadcast: Float[Array, "device parameter"]  # Ŵ(k)
-    adjacency: Bool[Array, "device device"]  # A(k−1)
+    adjacency: Bool[Array, "device slot"]  # A(k−1)
     broadcasts: Int[Array, "device"]  # how often each device has broadcast
 
 
@@ -41,7 +41,7 @@ class Inputs(NamedTuple):
     """What iteration k is given from outside."""
 
     iteration: Int[Array, ""]  # k
-    adjacency: Bool[Array, "device device"]  # A(k)
+    adjacency: Bool[Array, "device slot"]  # A(k)
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
     coin: Float[Array, "device"]  # uniform on [0, 1)
@@ -51,7 +51,7 @@ class Info(NamedTuple):
     """What happened in iteration k. What a run does not record costs nothing."""
 
     fired: Bool[Array, "device"]  # v_i(k)
-    used_links: Bool[Array, "device device"]  # v_ij(k)
+    used_links: Bool[Array, "device slot"]  # v_ij(k)
     deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
     transmission_time: Float[Array, ""]
     train_loss: Float[Array, ""]  # mean over devices, at W(k)
@@ -83,16 +83,15 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
 
     # Event 1: a link that has just appeared is used whoever fired.
     known = jnp.where(choice.uses_new_links, state.adjacency, inputs.adjacency)
-    links = used_links(inputs.adjacency, known, choice.fired) & ~choice.coordinated
+    links = used_links(inputs.adjacency, known, choice.fired, hyper.neighbors) & ~choice.coordinated
 
     # Event 3: average over the links in use, or over everybody where there is a coordinator.
-    transition = transition_matrix(inputs.adjacency, links)
-    transition = jnp.where(choice.coordinated, 1 / len(weights), transition)
+    mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors)
 
     # Event 4: a gradient step, taken from where the models were before averaging.
     loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
     new = State(
-        weights=mix(transition, weights) - rate * gradient,
+        weights=mixed - rate * gradient,
         last_broadcast=jnp.where(choice.fired[:, None], weights, last_broadcast),
         adjacency=inputs.adjacency,
         broadcasts=state.broadcasts + choice.fired,

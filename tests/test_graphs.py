@@ -8,29 +8,30 @@ from hypothesis import strategies as st
 
 from efhc_jax.errors import ExperimentError
 from efhc_jax.graphs import GRAPHS, NetworkSettings, geometric, is_connected
+from efhc_jax.network import to_matrix
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 10, 33])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_conforms(name, devices):
-    adjacency = GRAPHS[name](NetworkSettings(devices, 0.6, 0.6), np.random.default_rng(0))
-    assert adjacency.shape == (devices, devices)
-    assert adjacency.dtype == bool
-    assert (adjacency == adjacency.T).all()
-    assert not adjacency.diagonal().any()
+    links = GRAPHS[name](NetworkSettings(devices, 0.6, 0.6), np.random.default_rng(0))
+    assert links.shape[1:] == (2,)
+    assert (links[:, 0] < links[:, 1]).all()
+    assert len(np.unique(links, axis=0)) == len(links)
+    adjacency = to_matrix(links, devices)
     assert networkx.is_connected(networkx.from_numpy_array(adjacency))
 
 
 def test_geometric_links_what_is_near():
     near = geometric(NetworkSettings(12, 0.4, 0.4), np.random.default_rng(4))
     wide = geometric(NetworkSettings(12, 0.8, 0.4), np.random.default_rng(4))
-    assert near.sum() < wide.sum()
-    assert (wide | ~near).all(), "a longer reach keeps every link"
+    assert len(near) < len(wide)
+    assert {tuple(link) for link in near} < {tuple(link) for link in wide}
 
 
 def test_geometric_is_found_where_one_draw_in_thousands_is_connected():
-    adjacency = geometric(NetworkSettings(10, 0.2, 0.2), np.random.default_rng(0))
-    assert is_connected(adjacency)
+    links = geometric(NetworkSettings(10, 0.2, 0.2), np.random.default_rng(0))
+    assert is_connected(to_matrix(links, 10))
 
 
 def test_an_unreachable_connectivity_is_named(monkeypatch):
@@ -41,14 +42,15 @@ def test_an_unreachable_connectivity_is_named(monkeypatch):
 
 
 def test_ring_by_hand():
-    assert GRAPHS["ring"](NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0)).astype(
-        int
-    ).tolist() == [
-        [0, 1, 0, 1],
-        [1, 0, 1, 0],
-        [0, 1, 0, 1],
-        [1, 0, 1, 0],
-    ]
+    links = GRAPHS["ring"](NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0))
+    assert links.tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
+
+
+def test_many_devices_are_linked_as_a_few_would_be(monkeypatch):
+    settings = NetworkSettings(150, 0.2, 0.2)
+    all_pairs = geometric(settings, np.random.default_rng(0))
+    monkeypatch.setattr("efhc_jax.graphs._SMALL", 10)
+    np.testing.assert_array_equal(geometric(settings, np.random.default_rng(0)), all_pairs)
 
 
 @given(st.integers(1, 12), st.floats(0, 1), st.integers(0, 2**32 - 1))

@@ -35,6 +35,7 @@ def hyper_of(policy, r, bandwidth, adjacency):
         budgets=(jnp.zeros(0), jnp.zeros(0)),
         bandwidth=jnp.asarray(bandwidth),
         adjacency=adjacency,
+        neighbors=None,
         shards=None,
     )
 
