@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from efhc_jax.data import DATASETS
 from efhc_jax.data.splits import SPLITS
 from efhc_jax.errors import ExperimentError
-from efhc_jax.graphs import DYNAMICS, GRAPHS
+from efhc_jax.graphs import GRAPHS
 from efhc_jax.models import MODELS
 from efhc_jax.policies import POLICIES
 
@@ -60,7 +60,25 @@ class Experiment:
     placement: float = 0.0
     """Radius at which the places of a geometric graph must be connected; 0 for connectivity itself."""
     dynamics: str = "static"
-    """How the network changes over time."""
+    """How the network changes: static, failures, markov, periodic, mobility, churn or trace."""
+    link_up: float = 0.8
+    """Probability that a link is up, for dynamics=failures."""
+    link_failure: float = 0.05
+    """Probability that a link goes down in an iteration, for dynamics=markov."""
+    link_repair: float = 0.2
+    """Probability that a link that is down comes back in an iteration, for dynamics=markov."""
+    period: int = 5
+    """Iterations over which all links have had their turn, for dynamics=periodic."""
+    speed: float = 0.01
+    """Distance that a device walks in an iteration, for dynamics=mobility."""
+    leave: float = 0.01
+    """Probability that a device leaves in an iteration, for dynamics=churn."""
+    come_back: float = 0.05
+    """Probability that an absent device comes back in an iteration, for dynamics=churn."""
+    absent_train: bool = False
+    """Whether absent devices go on training, for dynamics=churn."""
+    graph_file: str = ""
+    """File with graphs over time, for dynamics=trace."""
     r: float = 50.0
     """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
     heterogeneity: float = 0.4
@@ -88,6 +106,14 @@ class Experiment:
         for name, family in FAMILIES.items():
             check_choice(name, getattr(self, name), family)
         object.__setattr__(self, "budgets", _check_budgets(self.budgets))
+        if not isinstance(self.absent_train, bool):
+            raise ExperimentError(f"absent_train={self.absent_train!r}: give true or false")
+        if (self.dynamics == "trace") != bool(self.graph_file):
+            raise ExperimentError(
+                f"graph_file={self.graph_file!r}: goes with dynamics='trace', and that needs it"
+            )
+        if self.dynamics == "mobility" and self.graph != "geometric":
+            raise ExperimentError(f"graph={self.graph!r}: devices that move need graph='geometric'")
         if self.placement > self.connectivity:
             raise ExperimentError(
                 f"placement={self.placement:g}: places that are connected only within this radius "
@@ -209,6 +235,13 @@ LIMITS: dict[str, Limit] = {
     "eval_every": Limit(int, 1),
     "connectivity": Limit(float, 0, 1.5, above_low=True),
     "placement": Limit(float, 0, 1.5),
+    "link_up": Limit(float, 0, 1),
+    "link_failure": Limit(float, 0, 1),
+    "link_repair": Limit(float, 0, 1),
+    "period": Limit(int, 1, 2**31 - 1),
+    "speed": Limit(float, 0, 1.5),
+    "leave": Limit(float, 0, 1),
+    "come_back": Limit(float, 0, 1),
     "r": Limit(float, 0, infinite=True),
     "heterogeneity": Limit(float, 0, 1, below_high=True),
     "mean_bandwidth": Limit(float, 0, above_low=True),
@@ -220,13 +253,16 @@ LIMITS: dict[str, Limit] = {
     "seed": Limit(int, 0, 2**32 - 1),
 }
 
+# The names of `dynamics.DYNAMICS`, which cannot be imported without JAX.
+DYNAMICS_NAMES = ("static", "failures", "markov", "periodic", "mobility", "churn", "trace")
+
 FAMILIES: dict[str, Iterable[str]] = {
     "model": MODELS,
     "dataset": DATASETS,
     "policy": POLICIES,
     "split": SPLITS,
     "graph": GRAPHS,
-    "dynamics": DYNAMICS,
+    "dynamics": DYNAMICS_NAMES,
 }
 
 
@@ -269,4 +305,6 @@ def _finite_or_word(value: Any) -> Any:
 def _toml_value(value: Any) -> str:
     if isinstance(value, tuple):
         return repr(list(value))
+    if isinstance(value, bool):
+        return str(value).lower()
     return json.dumps(value) if isinstance(value, str) else repr(value)

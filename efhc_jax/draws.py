@@ -23,17 +23,22 @@ def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:
 
 
 def random_words(
-    key: Key[Array, ""], stream: Stream, iteration: Int[Array, ""], count: int
+    key: Key[Array, ""], stream: Stream, iteration: Int[Array, ""], positions: Int[Array, "count"]
 ) -> UInt32[Array, "count"]:
     """Random 32-bit words, each a hash of the stream's key, the iteration and its position.
 
     The same generator as that of `jax.random`, without the steps between a key for each iteration and
     its words: they took most of the time that a run needs to compile.
     """
-    positions = jnp.arange(count, dtype=jnp.uint32)
-    iterations = jnp.full(count, iteration, dtype=jnp.uint32)
-    counters = jnp.concatenate([iterations, positions])
+    count = positions.shape[0]
+    iterations = jnp.full(count, iteration).astype(jnp.uint32)
+    counters = jnp.concatenate([iterations, positions.astype(jnp.uint32)])
     return threefry_2x32(jax.random.key_data(stream_key(key, stream)), counters)[:count]
+
+
+def uniform(words: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Random words as numbers on [0, 1), the same in 32 and in 64 bits."""
+    return (words >> 8).astype(jnp.result_type(float)) * 2.0**-24
 
 
 def draw_samples(
@@ -45,7 +50,7 @@ def draw_samples(
     the last of these where it repeats an earlier one.
     """
     last = shards.count[:, None] - batch_size + jnp.arange(batch_size, dtype=jnp.int32)
-    words = random_words(key, Stream.BATCHES, iteration, last.size).reshape(last.shape)
+    words = random_words(key, Stream.BATCHES, iteration, jnp.arange(last.size)).reshape(last.shape)
     drawn = (words % (last + 1).astype(jnp.uint32)).astype(jnp.int32)
 
     def place(t: Int[Array, ""], chosen: Int[Array, "device batch"]) -> Int[Array, "device batch"]:
@@ -59,9 +64,8 @@ def draw_samples(
 
 
 def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> Float[Array, "device"]:
-    """One uniform number on [0, 1) a device, the same in 32 and in 64 bits."""
-    words = random_words(key, Stream.POLICY, iteration, devices)
-    return (words >> 8).astype(jnp.result_type(float)) * 2.0**-24
+    """One uniform number on [0, 1) a device."""
+    return uniform(random_words(key, Stream.POLICY, iteration, jnp.arange(devices)))
 
 
 def draw_models(

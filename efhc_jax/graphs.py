@@ -57,8 +57,6 @@ GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Links]] = {
     "complete": complete,
 }
 
-DYNAMICS = ("static",)
-
 
 def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:
     """Random places (device, 2) that are connected within distance `placement`.

@@ -26,11 +26,14 @@ class Network(NamedTuple):
     neighbors: Int[Array, "device slot"] | None = None  # None for the matrix
 
 
-def make_network(links: np.ndarray, devices: int) -> Network:
-    """A network from its links (link, 2), as a matrix or as lists, whichever is cheaper."""
+def make_network(links: np.ndarray, devices: int, *, any_pair: bool = False) -> Network:
+    """A network from its links (link, 2), as a matrix or as lists, whichever is cheaper.
+
+    Where links may appear between any two devices, it is a matrix.
+    """
     degree = np.bincount(links.ravel(), minlength=devices)
     slots = _rounded_up(int(degree.max(initial=0)))
-    if devices <= _MATRIX_UP_TO or 4 * slots > devices:
+    if any_pair or devices <= _MATRIX_UP_TO or 4 * slots > devices:
         return Network(jnp.asarray(to_matrix(links, devices)))
     both = np.concatenate([links, links[:, ::-1]])
     both = both[np.lexsort((both[:, 1], both[:, 0]))]

@@ -18,6 +18,7 @@ from efhc_jax.budgets import Purse, spend
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_coins, draw_models, draw_samples
+from efhc_jax.dynamics import DYNAMICS, Dynamics
 from efhc_jax.layout import SINGLE, Layout, spread
 from efhc_jax.models import make_model
 from efhc_jax.models.base import Model, logits_of_all, normalise
@@ -35,6 +36,7 @@ class Spec(NamedTuple):
     rules: Rules
     devices: int
     batch_size: int
+    dynamics: Dynamics
     layout: Layout
 
 
@@ -62,7 +64,8 @@ def make_spec(experiment: Experiment, dataset: Dataset, layout: Layout = SINGLE)
     """The static part of an experiment."""
     model = make_model(experiment.model, dataset.image_shape, dataset.classes)
     rules = Rules(model, tuple(POLICIES.values()), experiment.norm_order)
-    return Spec(rules, experiment.devices, experiment.batch_size, layout)
+    dynamics = DYNAMICS[experiment.dynamics]
+    return Spec(rules, experiment.devices, experiment.batch_size, dynamics, layout)
 
 
 def record_summary(moment: Moment) -> dict[str, Array]:
@@ -70,19 +73,29 @@ def record_summary(moment: Moment) -> dict[str, Array]:
     return {
         "transmission_time": moment.info.transmission_time,
         "train_loss": moment.info.train_loss,
+        "new_link_time": moment.info.new_link_time,
         "links_used": moment.info.used_links.sum(dtype=jnp.int32) // 2,
+        "new_links_used": moment.info.new_links.sum(dtype=jnp.int32) // 2,
         "finite": jnp.isfinite(moment.info.deviation),
+    }
+
+
+def record_audit(moment: Moment) -> dict[str, Array]:
+    """What it takes to check the theorem's assumptions on a run."""
+    return record_summary(moment) | {
+        "adjacency": as_matrix(moment.inputs.adjacency, moment.neighbors),
+        "fired": moment.info.fired,
+        "gradient_norm": moment.info.gradient_norm,
+        "largest_gradient": moment.info.largest_gradient,
     }
 
 
 def record_trace(moment: Moment) -> dict[str, Array]:
     """The whole inside of every iteration, for small runs that are to be checked by hand."""
-    return record_summary(moment) | {
+    return record_audit(moment) | {
         "weights": moment.after.weights,
         "last_broadcast": moment.after.last_broadcast,
-        "adjacency": as_matrix(moment.inputs.adjacency, moment.neighbors),
         "used_links": as_matrix(moment.info.used_links, moment.neighbors),
-        "fired": moment.info.fired,
         "sample": moment.sample,
     }
 
@@ -93,7 +106,8 @@ def initialise(spec: Spec, hypers: Hyper) -> State:
 
     def one(hyper: Hyper) -> State:
         weights = draw_models(hyper.key, spec.rules.model.init, spec.devices)
-        return start(weights, hyper.adjacency)
+        memory = spec.dynamics.begin(hyper)
+        return start(weights, spec.dynamics.at(hyper, memory, jnp.int32(0)).links, memory)
 
     return spread(spec.layout, one)((hypers,))
 
@@ -127,8 +141,11 @@ def advance(
             state, purse = carry
             iteration, sample, coin = drawn
             images, labels = train.images[sample], train.labels[sample]
-            inputs = Inputs(iteration, hyper.adjacency, images, labels, coin)
+            now = spec.dynamics.at(hyper, state.memory, iteration)
+            training = now.present | hyper.change.absent_train
+            inputs = Inputs(iteration, now.links, training, images, labels, coin)
             state, info = step(spec.rules, hyper, state, inputs)
+            state = state._replace(memory=now.memory)
             if purse is not None:
                 budgets, rest = hyper.budgets
                 time = info.transmission_time

@@ -16,7 +16,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.data.splits import Shards, split_data
-from efhc_jax.graphs import GRAPHS, NetworkSettings
+from efhc_jax.dynamics import DYNAMICS, Change, link_numbers
+from efhc_jax.graph_files import read_graphs
+from efhc_jax.graphs import GRAPHS, NetworkSettings, connected_places
 from efhc_jax.network import Network, make_network, pad_networks
 from efhc_jax.policies import POLICIES
 from efhc_jax.resources import bandwidths
@@ -35,14 +37,20 @@ class Hyper(NamedTuple):
     adjacency: Bool[Array, "device slot"]  # A(0)
     neighbors: Int[Array, "device slot"] | None  # the devices behind the slots; None for a matrix
     shards: Shards  # which samples each device owns
+    change: Change  # how the network changes
 
 
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
     settings = NetworkSettings(e.devices, e.connectivity, e.placement or e.connectivity)
-    links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
-    network = make_network(links, e.devices)
+    graphs = None
+    if e.dynamics == "trace":
+        graphs = read_graphs(e.graph_file, e.devices, e.iterations)
+        links = np.argwhere(np.triu(graphs[0]))
+    else:
+        links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
+    network = make_network(links, e.devices, any_pair=DYNAMICS[e.dynamics].any_pair)
     shards = split_data(
         e.split,
         dataset.train_labels,
@@ -67,7 +75,49 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
         adjacency=network.links,
         neighbors=network.neighbors,
         shards=shards,
+        change=_change(e, settings, network, links, graphs),
     )
+
+
+def _change(
+    e: Experiment,
+    settings: NetworkSettings,
+    network: Network,
+    links: np.ndarray,
+    graphs: np.ndarray | None,
+) -> Change:
+    """The values for the dynamics; those that another dynamics would need are empty."""
+    real = jnp.result_type(float)
+    places, turn = np.zeros((0, 2)), np.zeros((0, 0), np.int32)
+    if e.dynamics == "mobility":
+        places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))
+    if e.dynamics == "periodic":
+        turn = _turns(e, network, links)
+    return Change(
+        link_up=jnp.asarray(e.link_up, real),
+        link_failure=jnp.asarray(e.link_failure, real),
+        link_repair=jnp.asarray(e.link_repair, real),
+        period=jnp.asarray(e.period, jnp.int32),
+        turn=jnp.asarray(turn),
+        speed=jnp.asarray(e.speed, real),
+        radius=jnp.asarray(e.connectivity, real),
+        places=jnp.asarray(places, real),
+        leave=jnp.asarray(e.leave, real),
+        come_back=jnp.asarray(e.come_back, real),
+        absent_train=jnp.asarray(e.absent_train),
+        graphs=None if graphs is None else jnp.asarray(graphs),
+    )
+
+
+def _turns(e: Experiment, network: Network, links: np.ndarray) -> np.ndarray:
+    """Links dealt over the iterations of a period in random order, for every slot."""
+    order = host_stream(e.seed, Stream.NETWORK).permutation(len(links))
+    turn_of_link = np.empty(len(links), np.int32)
+    turn_of_link[order] = np.arange(len(links)) % e.period
+    numbers = links[:, 0].astype(np.int64) * e.devices + links[:, 1]  # in rising order
+    slots = np.asarray(link_numbers(e.devices, network.neighbors)).astype(np.int64)
+    place = np.minimum(np.searchsorted(numbers, slots), max(len(links) - 1, 0))
+    return turn_of_link[place] if len(links) else np.zeros_like(slots, np.int32)
 
 
 def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:

@@ -27,6 +27,7 @@ from efhc_jax.program import (
     evaluate_purses,
     initialise,
     make_spec,
+    record_audit,
     record_summary,
     record_trace,
 )
@@ -66,6 +67,7 @@ def simulate(
     data: Dataset | None = None,
     *,
     trace: bool = False,
+    audit: bool = False,
     progress: bool | None = None,
     control: Control | None = None,
 ) -> xarray.Dataset:
@@ -75,6 +77,7 @@ def simulate(
         experiment: what to run.
         data: a dataset of your own, in place of the one that the experiment names.
         trace: keep the whole inside of every iteration, for small runs.
+        audit: keep what `efhc_jax.audit` needs: graphs, broadcasts and gradient norms.
         progress: show a bar; by default only on a terminal.
         control: where to keep checkpoints, and when to stop.
 
@@ -99,7 +102,7 @@ def simulate(
     control = control or _ALONE
     began = time.perf_counter()
     with run_progress(experiment.iterations, title, progress) as report:
-        record = record_trace if trace else record_summary
+        record = record_trace if trace else record_audit if audit else record_summary
         control = control._replace(report=report)
         (one,) = run_batch(spec, hypers, data, times, control, record)
     result = run_dataset(experiment, one, time.perf_counter() - began)
@@ -219,7 +222,8 @@ def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
         return states, purses, History(runs, spec.devices)
-    stored = (State(**saved["states"]), Purse(**saved["purses"]) if budgets else purses)
+    kept = {"memory": {}} | saved["states"]  # empty dicts are not stored
+    stored = (State(**kept), Purse(**saved["purses"]) if budgets else purses)
     states, purses = place_runs(spec.layout, stored)
     return states, purses, History.from_tree(saved["history"])
 

@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
+from efhc_jax.dynamics import Memory
 from efhc_jax.mixing import average, used_links
 from efhc_jax.models.base import Model, normalise
+from efhc_jax.network import behind_slots
 from efhc_jax.policies import Policy, Situation
 from efhc_jax.resources import transmission_time, upload_time
 from efhc_jax.scenario import Hyper
@@ -35,6 +37,7 @@ class State(NamedTuple):
     last_broadcast: Float[Array, "device parameter"]  # Ŵ(k)
     adjacency: Bool[Array, "device slot"]  # A(k−1)
     broadcasts: Int[Array, "device"]  # how often each device has broadcast
+    memory: Memory  # what the network's dynamics remember
 
 
 class Inputs(NamedTuple):
@@ -42,6 +45,7 @@ class Inputs(NamedTuple):
 
     iteration: Int[Array, ""]  # k
     adjacency: Bool[Array, "device slot"]  # A(k)
+    training: Bool[Array, "device"]  # devices that take a gradient step
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
     coin: Float[Array, "device"]  # uniform on [0, 1)
@@ -54,13 +58,21 @@ class Info(NamedTuple):
     used_links: Bool[Array, "device slot"]  # v_ij(k)
     deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
     transmission_time: Float[Array, ""]
+    new_links: Bool[Array, "device slot"]  # links that are used for being new alone (Event 1)
+    new_link_time: Float[Array, ""]  # their part of the transmission time
+    gradient_norm: Float[Array, "device"]  # ‖g_i‖₂
+    largest_gradient: Float[Array, "device"]  # ‖g_i‖∞
     train_loss: Float[Array, ""]  # mean over devices, at W(k)
 
 
-def start(weights: Float[Array, "device parameter"], adjacency: Bool[Array, ...]) -> State:
-    """The state before the first iteration: Ŵ(0) = W(0), and no link is new."""
+def start(
+    weights: Float[Array, "device parameter"],
+    adjacency: Bool[Array, "device slot"],
+    memory: Memory | None = None,
+) -> State:
+    """The state before the first iteration: Ŵ(0) = W(0), and no link of A(0) is new."""
     idle = jnp.zeros(len(weights), jnp.int32)
-    return State(weights, weights, adjacency, idle)
+    return State(weights, weights, adjacency, idle, memory or {})
 
 
 def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[State, Info]:
@@ -90,11 +102,13 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
 
     # Event 4: a gradient step, taken from where the models were before averaging.
     loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
+    gradient = jnp.where(inputs.training[:, None], gradient, 0)
     new = State(
         weights=mixed - rate * gradient,
         last_broadcast=jnp.where(choice.fired[:, None], weights, last_broadcast),
         adjacency=inputs.adjacency,
         broadcasts=state.broadcasts + choice.fired,
+        memory=state.memory,
     )
     size = rules.model.size
     time = jnp.where(
@@ -102,7 +116,18 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
         upload_time(hyper.bandwidth, size),
         transmission_time(links, inputs.adjacency, hyper.bandwidth, size),
     )
-    return new, Info(choice.fired, links, deviation, time, jnp.mean(loss))
+    by_nobody = ~(choice.fired[:, None] | behind_slots(choice.fired, hyper.neighbors))
+    return new, Info(
+        fired=choice.fired,
+        used_links=links,
+        deviation=deviation,
+        transmission_time=time,
+        new_links=links & by_nobody,
+        new_link_time=transmission_time(links & by_nobody, inputs.adjacency, hyper.bandwidth, size),
+        gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=1)),
+        largest_gradient=jnp.max(jnp.abs(gradient), axis=1),
+        train_loss=jnp.mean(loss),
+    )
 
 
 def normalised_distance(

@@ -20,6 +20,7 @@ class Stream(enum.IntEnum):
     BATCHES = 3
     POLICY = 4
     BANDWIDTH = 5
+    NETWORK = 6
 
 
 def host_stream(seed: int, stream: Stream) -> np.random.Generator:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import xarray
 
 # Fields that decide shapes or code: runs share a compilation only where these agree.
-_SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order")
+_SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order", "dynamics")
 _NOT_AXES = {
     "iterations": "a longer run contains the shorter ones: run the longest",
     "eval_every": "evaluate at the finest",

@@ -180,9 +180,10 @@ def transition_weights(adjacency: ArrayLike, used_links: ArrayLike) -> Finding:
 def convexity(model: str) -> Finding:
     """Assumption 3: every F_i is convex, and F has a minimiser.
 
-    Hinge, cross-entropy and squared distance are convex, and so are they of scores that are linear in
-    the weights. F of the hinge is piecewise linear and at least 0, F of the distance grows in every
-    direction: both have a minimiser. F of the cross-entropy has none if the data can be separated.
+    Hinge and cross-entropy are convex in the scores, which svm and logistic take linearly in the
+    weights; the squared distance of quadratic is convex as it is. F of svm is piecewise linear and that
+    of quadratic is quadratic, and neither falls below 0: both have a minimiser. F of logistic has none
+    if its classes can be separated, since longer weights are then always better.
 
     Example:
         >>> convexity("lenet5").verdict
@@ -190,7 +191,7 @@ def convexity(model: str) -> Finding:
     """
     name = "convexity (Assumption 3)"
     if model == "logistic":
-        figure = "logistic is convex; it has a minimiser unless its classes can be separated linearly"
+        figure = "logistic is convex; it has a minimiser only where its classes overlap"
         return Finding(name, "holds", figure, None)
     if model in ("svm", "quadratic"):
         return Finding(name, "holds", f"{model} is convex and has a minimiser", None)
@@ -207,8 +208,8 @@ def gradient_bounds(model: str, images: ArrayLike, classes: int) -> GradientBoun
 
     - svm: with a ≤ C − 1 margins that are not kept, u has a entries 1/C and one −a/C. Then
       ‖u‖₂ = √(a + a²)/C ≤ √((C−1)/C) and ‖u‖∞ = a/C ≤ (C−1)/C, reached when none is kept.
-    - logistic: u = p − e_y with probabilities p. Then ‖u‖₂² = (1 − p_y)² + Σ_{c≠y} p_c² ≤ 2(1 − p_y)² ≤ 2
-      and ‖u‖∞ ≤ 1, approached when all of p is on one wrong class.
+    - logistic: u = p − e_y with probabilities p. Then ‖u‖₂² = (1 − p_y)² + Σ_{c≠y} p_c², which is at
+      most 2(1 − p_y)² ≤ 2, and ‖u‖∞ ≤ 1; approached when all of p is on one wrong class.
 
     Means of gradients are within the same bounds: those of a mini-batch, of a device's data, and at a
     kink any mixture of both sides. For F_i as the paper's sum over D_i, multiply by |D_i|.
@@ -235,10 +236,9 @@ def gradient_bounds(model: str, images: ArrayLike, classes: int) -> GradientBoun
     images = np.asarray(images)
     longest = largest = 1.0  # the bias alone
     for part in _blocks(len(images), images[:1].size):
-        inputs = images[part].reshape(len(images[part]), -1)
-        if images.dtype == np.uint8:
-            inputs = _normalised_bytes()[inputs]
-        longest = max(longest, float(np.sqrt((inputs**2).sum(1, dtype=float) + 1).max()))
+        pixels = images[part].reshape(len(images[part]), -1)
+        inputs = _normalised_bytes()[pixels] if images.dtype == np.uint8 else pixels.astype(float)
+        longest = max(longest, float(np.sqrt((inputs**2).sum(1) + 1).max()))
         largest = max(largest, float(np.abs(inputs).max()))
     return GradientBounds(two * longest, infinity * largest)
 

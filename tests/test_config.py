@@ -46,7 +46,9 @@ def test_a_value_out_of_range_is_named_with_what_is_allowed(field, value):
 
 
 def test_every_number_has_a_limit_and_every_word_a_family():
-    assert set(LIMITS) | set(FAMILIES) | {"budgets"} == set(Experiment().to_dict())
+    assert set(LIMITS) | set(FAMILIES) | {"budgets", "absent_train", "graph_file"} == set(
+        Experiment().to_dict()
+    )
 
 
 @pytest.mark.parametrize("field", FAMILIES)

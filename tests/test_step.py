@@ -37,6 +37,7 @@ def hyper_of(policy, r, bandwidth, adjacency):
         adjacency=adjacency,
         neighbors=None,
         shards=None,
+        change=None,
     )
 
 
@@ -71,6 +72,7 @@ def run_engine(data, case, weights, model, policy, r, norm_order):
         inputs = Inputs(
             jnp.asarray(k),
             case["adjacency"][k],
+            np.ones(DEVICES, bool),
             data.train_images[sample],
             data.train_labels[sample],
             case["coins"][k],
@@ -146,7 +148,9 @@ def test_one_device_is_plain_sgd(x64, tiny):
     truth = oracle.MODELS["logistic"](4)
     for k in range(5):
         image, label = tiny.train_images[k], tiny.train_labels[k]
-        inputs = Inputs(jnp.asarray(k), alone, image[None, None], label[None, None], np.zeros(1))
+        inputs = Inputs(
+            jnp.asarray(k), alone, np.ones(1, bool), image[None, None], label[None, None], np.zeros(1)
+        )
         state, info = step(rules, hyper, state, inputs)
         a, b, c = LEARNING_RATE
         pixels = oracle.normalise(image.reshape(1, -1))

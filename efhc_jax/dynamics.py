@@ -1,0 +1,176 @@
+"""Networks that change: which of a network's links are up in iteration k, and which devices are there.
+
+A dynamics is a pair of pure functions. `begin` gives what it remembers before the first iteration; `at`
+gives the links of an iteration and what to remember for the next. Both become part of the compiled
+program. Randomness is a hash of the seed, the iteration and the link, so it is the same from both ends
+of a link and whatever else the run does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from efhc_jax.draws import random_words, uniform
+from efhc_jax.network import behind_slots
+from efhc_jax.streams import Stream
+
+if TYPE_CHECKING:
+    from efhc_jax.scenario import Hyper
+
+Memory = dict[str, Array]
+
+
+class Now(NamedTuple):
+    """The network in one iteration."""
+
+    links: Bool[Array, "device slot"]  # A(k)
+    present: Bool[Array, "device"]  # devices that are there
+    memory: Memory  # for the next iteration
+
+
+class Dynamics(NamedTuple):
+    """How a network changes.
+
+    Attributes:
+        begin: from the values of a run to what is remembered before its first iteration.
+        at: from the values, what is remembered and k to the network in iteration k.
+        any_pair: whether links may appear between any two devices, not only those of the graph.
+    """
+
+    begin: Callable[[Hyper], Memory]
+    at: Callable[[Hyper, Memory, Int[Array, ""]], Now]
+    any_pair: bool = False
+
+
+def _nothing(hyper: Hyper) -> Memory:
+    return {}
+
+
+def _everybody(hyper: Hyper) -> Bool[Array, "device"]:
+    return jnp.ones(hyper.bandwidth.shape[0], bool)
+
+
+def _static(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """The graph as it is."""
+    return Now(hyper.adjacency, _everybody(hyper), memory)
+
+
+def _failures(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """Each link is up with probability `link_up`, independently of all others and of the past."""
+    up = _link_coins(hyper, iteration) < hyper.change.link_up
+    return Now(hyper.adjacency & up, _everybody(hyper), memory)
+
+
+def _markov_begin(hyper: Hyper) -> Memory:
+    """Links start as they are in the long run: up with probability repair / (repair + failure)."""
+    failure, repair = hyper.change.link_failure, hyper.change.link_repair
+    often = repair / jnp.maximum(failure + repair, jnp.finfo(repair.dtype).tiny)
+    return {"up": _link_coins(hyper, jnp.int32(-1)) < often}
+
+
+def _markov(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """A link that is up fails with one probability, one that is down is repaired with another."""
+    coins, up = _link_coins(hyper, iteration), memory["up"]
+    stays = coins >= hyper.change.link_failure
+    comes_back = coins < hyper.change.link_repair
+    following = jnp.where(up, stays, comes_back)
+    return Now(hyper.adjacency & up, _everybody(hyper), {"up": following})
+
+
+def _periodic(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """Links take turns: each is up in one of `period` iterations, and all of them in any `period`."""
+    up = iteration % hyper.change.period == hyper.change.turn
+    return Now(hyper.adjacency & up, _everybody(hyper), memory)
+
+
+def _mobility_begin(hyper: Hyper) -> Memory:
+    return {"places": hyper.change.places, "targets": _waypoints(hyper, jnp.int32(-1))}
+
+
+def _mobility(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """Random waypoint: devices walk to a random place, then to another; links are by distance."""
+    places, targets = memory["places"], memory["targets"]
+    x, y = places[:, 0], places[:, 1]
+    squared = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+    near = (squared <= hyper.change.radius**2) & ~jnp.eye(len(x), dtype=bool)
+    way = targets - places
+    distance = jnp.sqrt(jnp.sum(way**2, axis=1, keepdims=True))
+    arrives = distance <= hyper.change.speed
+    stride = jnp.where(arrives, way, way * (hyper.change.speed / jnp.maximum(distance, 1e-9)))
+    following = {
+        "places": places + stride,
+        "targets": jnp.where(arrives, _waypoints(hyper, iteration), targets),
+    }
+    return Now(near, _everybody(hyper), following)
+
+
+def _churn_begin(hyper: Hyper) -> Memory:
+    return {"present": _everybody(hyper)}
+
+
+def _churn(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """Devices leave and come back; a link needs both of its ends."""
+    present = memory["present"]
+    devices = present.shape[0]
+    coins = uniform(random_words(hyper.key, Stream.NETWORK, iteration, jnp.arange(devices)))
+    stays, returns = coins >= hyper.change.leave, coins < hyper.change.come_back
+    following = jnp.where(present, stays, returns)
+    both = present[:, None] & behind_slots(present, hyper.neighbors)
+    return Now(hyper.adjacency & both, present, {"present": following})
+
+
+def _trace(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
+    """The graphs of a file, one for each iteration; the last one stays."""
+    last = hyper.change.graphs.shape[0] - 1
+    return Now(hyper.change.graphs[jnp.minimum(iteration, last)], _everybody(hyper), memory)
+
+
+DYNAMICS: dict[str, Dynamics] = {
+    "static": Dynamics(_nothing, _static),
+    "failures": Dynamics(_nothing, _failures),
+    "markov": Dynamics(_markov_begin, _markov),
+    "periodic": Dynamics(_nothing, _periodic),
+    "mobility": Dynamics(_mobility_begin, _mobility, any_pair=True),
+    "churn": Dynamics(_churn_begin, _churn),
+    "trace": Dynamics(_nothing, _trace, any_pair=True),
+}
+
+
+class Change(NamedTuple):
+    """The values that dynamics go by; each reads what concerns it."""
+
+    link_up: Float[Array, ""]
+    link_failure: Float[Array, ""]
+    link_repair: Float[Array, ""]
+    period: Int[Array, ""]
+    turn: Int[Array, "device slot"]  # in which iteration of a period each link is up
+    speed: Float[Array, ""]
+    radius: Float[Array, ""]
+    places: Float[Array, "device 2"]
+    leave: Float[Array, ""]
+    come_back: Float[Array, ""]
+    absent_train: Bool[Array, ""]
+    graphs: Any  # bool (time, device, device), for a trace
+
+
+def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
+    """A number for the link of every slot, the same from both ends."""
+    oneself = jnp.arange(devices, dtype=jnp.uint32)
+    other = behind_slots(oneself, neighbors)
+    return jnp.minimum(oneself[:, None], other) * devices + jnp.maximum(oneself[:, None], other)
+
+
+def _link_coins(hyper: Hyper, iteration: Int[Array, ""]) -> Float[Array, "device slot"]:
+    numbers = link_numbers(hyper.bandwidth.shape[0], hyper.neighbors)
+    words = random_words(hyper.key, Stream.NETWORK, iteration, numbers.ravel())
+    return uniform(words).reshape(numbers.shape)
+
+
+def _waypoints(hyper: Hyper, iteration: Int[Array, ""]) -> Float[Array, "device 2"]:
+    shape = hyper.change.places.shape
+    positions = jnp.arange(shape[0] * 2)
+    return uniform(random_words(hyper.key, Stream.NETWORK, iteration, positions)).reshape(shape)

@@ -1,0 +1,72 @@
+"""Graphs over time from files, and what is wrong with some of them."""
+
+import numpy as np
+import pytest
+
+from efhc_jax.errors import DataError
+from efhc_jax.graph_files import read_graphs
+
+
+def triangle():
+    return ~np.eye(3, dtype=bool)
+
+
+def test_numpy_files(tmp_path):
+    graphs = np.stack([triangle(), np.zeros((3, 3), bool)])
+    np.save(tmp_path / "a.npy", graphs)
+    np.savez(tmp_path / "a.npz", graphs.astype(np.int8))
+    for name in ("a.npy", "a.npz"):
+        np.testing.assert_array_equal(read_graphs(tmp_path / name, 3, 10), graphs)
+    np.save(tmp_path / "one.npy", triangle())
+    assert read_graphs(tmp_path / "one.npy", 3, 10).shape == (1, 3, 3)
+
+
+def test_lines_with_times(tmp_path):
+    path = tmp_path / "links.csv"
+    path.write_text("# time, device, device\n0,0,1\n0,1,2\n3,0,2  # later\n")
+    graphs = read_graphs(path, 3, 10)
+    assert graphs.shape == (4, 3, 3)
+    assert np.argwhere(np.triu(graphs[0])).tolist() == [[0, 1], [1, 2]]
+    np.testing.assert_array_equal(graphs[2], graphs[0])
+    assert np.argwhere(np.triu(graphs[3])).tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0,0,x\n", "line 1: '0,0,x'; give time,device,device"),
+        ("0,0,1\n0,7,1\n", "line 2: '0,7,1'; devices are 0 to 2"),
+        ("\n# nothing\n", "has no links"),
+    ],
+)
+def test_lines_with_mistakes(tmp_path, text, message):
+    path = tmp_path / "links.txt"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_graphs(path, 3, 10)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 4, 4), bool), "has 4 devices, the experiment 3"),
+        (np.zeros((2, 3, 4), bool), "has the shape"),
+        (np.eye(3, dtype=bool)[None], "linked to itself"),
+        (np.triu(triangle())[None], "one way only"),
+    ],
+)
+def test_arrays_with_mistakes(tmp_path, array, message):
+    np.save(tmp_path / "bad.npy", array)
+    with pytest.raises(DataError, match=message):
+        read_graphs(tmp_path / "bad.npy", 3, 10)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        read_graphs(tmp_path / "none.npy", 3, 10)
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_graphs(tmp_path / "cut.npy", 3, 10)
+    np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_graphs(tmp_path / "pickle.npy", 3, 10)
