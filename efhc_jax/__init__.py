@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from efhc_jax.analysis import at_budget, compare, interval
+    from efhc_jax.audits import audit, suggest_r
     from efhc_jax.config import Experiment
     from efhc_jax.data import Dataset, load_dataset
     from efhc_jax.errors import DataError, EfhcError, ExperimentError
@@ -43,6 +44,8 @@ _HOMES = {
     "load": "results",
     "save": "results",
     "at_budget": "analysis",
+    "audit": "audits",
+    "suggest_r": "audits",
     "compare": "analysis",
     "interval": "analysis",
     "sweep": "sweeps",

@@ -54,9 +54,10 @@ class Experiment:
     eval_every: int = 300
     """Iterations from one evaluation on the test set to the next."""
     graph: str = "geometric"
-    """Topology of the physical network: geometric, ring or complete."""
+    """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz or
+    barabasi_albert."""
     connectivity: float = 0.4
-    """Radius within which two devices of a geometric graph are linked (unit square)."""
+    """Radius of links in a geometric graph (unit square); a probability in other random ones."""
     placement: float = 0.0
     """Radius at which the places of a geometric graph must be connected; 0 for connectivity itself."""
     dynamics: str = "static"

@@ -6,8 +6,9 @@ graph, each once, as an array (link, 2) of device numbers with the smaller one f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from efhc_jax.errors import ExperimentError
 
 MAX_DRAWS = 1_000_000
 _BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matrix entries
+_MOST_RANDOM_GRAPHS = 2_000
 _SMALL = 200  # devices up to which all pairs are looked at
 
 Links = np.ndarray  # int (link, 2)
@@ -51,10 +53,80 @@ def complete(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     return np.stack(np.triu_indices(settings.devices, 1), axis=1)
 
 
+def star(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """Every device linked to device 0 alone."""
+    others = np.arange(1, settings.devices)
+    return np.stack([np.zeros_like(others), others], axis=1)
+
+
+def grid(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """Devices on a grid as square as their number allows, linked to the next in their row and column."""
+    devices = settings.devices
+    rows = next(size for size in range(math.isqrt(devices), 0, -1) if devices % size == 0)
+    places = np.arange(devices).reshape(rows, -1)
+    across = np.stack([places[:, :-1].ravel(), places[:, 1:].ravel()], axis=1)
+    down = np.stack([places[:-1].ravel(), places[1:].ravel()], axis=1)
+    return _unique(np.concatenate([across, down]))
+
+
+def exponential(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """Device i linked to i + 1, i + 2, i + 4, … around a ring."""
+    devices = np.arange(settings.devices)
+    hops = [1 << power for power in range(max(1, (settings.devices - 1).bit_length()))]
+    pairs = [np.stack([devices, (devices + hop) % settings.devices], axis=1) for hop in hops]
+    return _unique(np.concatenate(pairs))
+
+
+def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """Any two devices linked with probability `connectivity`; drawn again until connected."""
+    import networkx
+
+    probability = min(settings.connectivity, 1.0)
+    for _ in range(_MOST_RANDOM_GRAPHS):
+        graph = networkx.gnp_random_graph(settings.devices, probability, seed=_networkx_seed(rng))
+        if networkx.is_connected(graph):
+            return _links_of(graph)
+    likely = min(1.0, 2 * math.log(settings.devices) / settings.devices)
+    raise ExperimentError(
+        f"connectivity={settings.connectivity:g}: no connected graph in {_MOST_RANDOM_GRAPHS:,} draws "
+        f"for {settings.devices} devices; try {likely:.2g} or more"
+    )
+
+
+def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """A ring of four neighbours each, whose links are moved with probability `connectivity`."""
+    import networkx
+
+    neighbors = min(4, settings.devices - 1)
+    if neighbors < 2:
+        return complete(settings, rng)
+    probability = min(settings.connectivity, 1.0)
+    return _links_of(
+        networkx.connected_watts_strogatz_graph(
+            settings.devices, neighbors, probability, tries=_MOST_RANDOM_GRAPHS, seed=_networkx_seed(rng)
+        )
+    )
+
+
+def barabasi_albert(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """Devices that join one by one and link to two earlier ones, preferring those with many links."""
+    import networkx
+
+    if settings.devices <= 2:
+        return complete(settings, rng)
+    return _links_of(networkx.barabasi_albert_graph(settings.devices, 2, seed=_networkx_seed(rng)))
+
+
 GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Links]] = {
     "geometric": geometric,
     "ring": ring,
     "complete": complete,
+    "star": star,
+    "grid": grid,
+    "exponential": exponential,
+    "erdos_renyi": erdos_renyi,
+    "watts_strogatz": watts_strogatz,
+    "barabasi_albert": barabasi_albert,
 }
 
 
@@ -123,6 +195,15 @@ def _connected_draw(places: np.ndarray, radius: float) -> int | None:
     no_hermit = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(draws)
     connected = no_hermit[is_connected(adjacency[no_hermit])]
     return int(connected[0]) if connected.size else None
+
+
+def _links_of(graph: Any) -> Links:
+    """The links of a NetworkX graph whose nodes are numbers from 0."""
+    return _unique(np.array(list(graph.edges), int).reshape(-1, 2))
+
+
+def _networkx_seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
 
 
 def _unique(links: np.ndarray) -> Links:

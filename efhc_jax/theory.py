@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from efhc_jax.connectivity import (
+    broadcast_waits,
+    connection_window,
+    distinct,
+    graphs_of,
+    promised_window,
+)
 from efhc_jax.errors import ExperimentError
 
 Verdict = Literal["holds", "does not hold", "cannot be known from a finite run"]
-Link = tuple[int, int, int]  # the iteration in which it was last there, and its two ends
 
 _UNKNOWN: Verdict = "cannot be known from a finite run"
 _ROUNDING = 1e-5  # relative; gradients and weights are computed in 32 bits
@@ -68,33 +74,6 @@ class DecayFit(NamedTuple):
     last: float
 
 
-def used_links_of(fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
-    """Links that carried parameters in each iteration, from who broadcast.
-
-    v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1)), with A(−1) = A(0)
-
-    Args:
-        fired: v, who broadcast (step, device).
-        adjacency: A, (step, device, device), or (device, device) for a graph that never changes.
-
-    Returns:
-        Booleans (step, device, device).
-
-    Example:
-        >>> pair = [[0, 1], [1, 0]]
-        >>> used_links_of([[0, 0], [0, 1]], pair)[:, 0, 1].tolist()
-        [False, True]
-    """
-    fired = np.asarray(fired, bool)
-    if fired.ndim != 2:
-        raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
-    graphs = _graphs("adjacency", adjacency, fired.shape)
-    reached = fired[:, :, None] | fired[:, None, :]
-    if graphs.ndim == 3:
-        reached[1:] |= ~graphs[:-1]
-    return reached & graphs
-
-
 def simultaneous_exchange(used_links: ArrayLike) -> Finding:
     """Assumption 1: if i sends to j, then j sends to i in the same iteration; v_ij = v_ji.
 
@@ -105,7 +84,7 @@ def simultaneous_exchange(used_links: ArrayLike) -> Finding:
         >>> simultaneous_exchange([[[0, 1], [0, 0]]]).verdict
         'does not hold'
     """
-    links = _graphs("used_links", used_links)
+    links = graphs_of("used_links", used_links)
     one_way = int((links & ~links.swapaxes(-1, -2)).sum())
     figure = f"{one_way:,} of {int(links.sum()):,} transfers were not returned"
     verdict: Verdict = "does not hold" if one_way else "holds"
@@ -153,11 +132,11 @@ def transition_weights(adjacency: ArrayLike, used_links: ArrayLike) -> Finding:
         >>> transition_weights(path, [path]).figure
         'η = 0.333; symmetric, rows and columns sum to 1 within 1e-15 (1 distinct P in 1 iterations)'
     """
-    used = _graphs("used_links", used_links, steps=True)
+    used = graphs_of("used_links", used_links, steps=True)
     steps, devices, _ = used.shape
-    graphs = _graphs("adjacency", adjacency, (steps, devices))
+    graphs = graphs_of("adjacency", adjacency, (steps, devices))
     looked_at = [used] if graphs.ndim == 2 else [used, graphs]
-    instants, _ = _distinct(*looked_at)  # equal links in equal graphs have equal weights
+    instants, _ = distinct(*looked_at)  # equal links in equal graphs have equal weights
     smallest, uneven, unbalanced = 1.0, 0.0, 0.0
     for part in _blocks(len(instants), devices**2):
         chosen = instants[part]
@@ -315,46 +294,6 @@ def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
     )
 
 
-def connection_window(graphs: ArrayLike) -> int | None:
-    """The smallest B such that the union of any B graphs in a row is connected.
-
-    Exact over the windows within the run. Of all links seen so far, the spanning tree of those seen
-    last is kept, newest first: the windows that end now are connected if they reach back to its oldest
-    link. What was in no tree before is in none later unless it is seen again, so each iteration only
-    joins the tree with its own links.
-
-    Args:
-        graphs: links (step, device, device), or (device, device) for a graph that never changes.
-
-    Returns:
-        B, or None if the union of all graphs is not connected.
-
-    Example:
-        >>> left = [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
-        >>> right = [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
-        >>> connection_window([left, right, left, left, right])
-        3
-        >>> connection_window([left, left]) is None
-        True
-    """
-    graphs = _graphs("graphs", graphs)
-    sequence = graphs[None] if graphs.ndim == 2 else graphs
-    steps, devices, _ = sequence.shape
-    if devices == 1:
-        return 1 if steps else None
-    first, which = _distinct(sequence)
-    forests = [_forest(_links(sequence[step]), devices) for step in first]
-    tree: list[Link] = []
-    window = 0
-    for step, pattern in enumerate(which.tolist()):
-        now = [(step, i, j) for _, i, j in forests[pattern]]
-        tree = _forest(now + tree, devices) if now else tree
-        if len(tree) == devices - 1:
-            oldest = tree[-1][0] if window else 0  # no window that ends before is connected
-            window = max(window, step - oldest + 1)
-    return window or None
-
-
 def physical_connectivity(adjacency: ArrayLike) -> Finding:
     """Assumption 6a: for some B1, the union of any B1 physical graphs in a row is connected.
 
@@ -370,7 +309,7 @@ def physical_connectivity(adjacency: ArrayLike) -> Finding:
         ('holds', 'B1 = 1: the graph never changes and is connected', 1.0)
     """
     name = "connectivity of the physical graph (Assumption 6a)"
-    graphs = _graphs("adjacency", adjacency)
+    graphs = graphs_of("adjacency", adjacency)
     window = connection_window(graphs)
     if graphs.ndim == 2:
         if window is None:
@@ -380,30 +319,6 @@ def physical_connectivity(adjacency: ArrayLike) -> Finding:
         figure = f"not even all {len(graphs):,} graphs together are connected"
         return Finding(name, _UNKNOWN, figure, None)
     return Finding(name, _UNKNOWN, f"B1 = {window:,} over {len(graphs):,} iterations", float(window))
-
-
-def broadcast_waits(fired: ArrayLike) -> np.ndarray:
-    """The longest wait of each device for its next broadcast, in iterations.
-
-    It is the least B2 of that device: the longest stretch without a broadcast, and one more. Waits
-    start before iteration 0. The last one is not over when the run ends, and counts as if it were.
-
-    Args:
-        fired: who broadcast (step, device).
-
-    Returns:
-        Whole numbers (device,), 1 for a device that always broadcasts.
-
-    Example:
-        >>> broadcast_waits([[1, 0], [1, 0], [0, 1], [1, 0]]).tolist()
-        [2, 3]
-    """
-    fired = np.asarray(fired, bool)
-    if fired.ndim != 2:
-        raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
-    ends = np.ones((1, fired.shape[1]), bool)
-    padded = np.concatenate([ends, fired, ends])
-    return np.array([np.diff(np.flatnonzero(column)).max() for column in padded.T], dtype=int)
 
 
 def bounded_waits(fired: ArrayLike) -> Finding:
@@ -430,20 +345,6 @@ def bounded_waits(fired: ArrayLike) -> Finding:
     return Finding(name, _UNKNOWN, figure, [float(wait) for wait in waits])
 
 
-def promised_window(physical_window: int, longest_wait: int) -> int:
-    """The paper's B = (l + 2)·B1, where l·B1 < B2 ≤ (l + 1)·B1.
-
-    Args:
-        physical_window: B1.
-        longest_wait: B2.
-
-    Example:
-        >>> promised_window(5, 12)
-        20
-    """
-    return (-(-longest_wait // physical_window) + 1) * physical_window
-
-
 def information_flow(used_links: ArrayLike, physical_window: int | None, longest_wait: int) -> Finding:
     """What Assumption 6 is for: the links in use over any B = (l + 2)·B1 iterations are connected.
 
@@ -465,7 +366,7 @@ def information_flow(used_links: ArrayLike, physical_window: int | None, longest
         ('holds', "B = 3 over 4 iterations; the paper's (l+2)·B1 = 4", 3.0)
     """
     name = "connectivity of the information flow (after Assumption 6)"
-    links = _graphs("used_links", used_links, steps=True)
+    links = graphs_of("used_links", used_links, steps=True)
     window = connection_window(links)
     seen = f"B = {window:,} over" if window else "the links in use are not connected over all"
     figure = f"{seen} {len(links):,} iterations; the paper's (l+2)·B1 "
@@ -568,56 +469,10 @@ def _sum_of_powers(schedule: PowerDecay, power: int) -> float:
     return schedule.scale**power * float(zeta(exponent, schedule.offset)) if exponent > 1 else math.inf
 
 
-def _graphs(
-    name: str, graphs: Any, like: tuple[int, ...] | None = None, steps: bool = False
-) -> np.ndarray:
-    """The graphs as booleans, if they have a shape that fits: like (step, device), or with steps."""
-    array = np.asarray(graphs, bool)
-    fits = array.ndim in ((3,) if steps else (2, 3)) and array.shape[-1] == array.shape[-2] > 0
-    if fits and like is not None:
-        fits = array.shape[-1] == like[1] and (array.ndim == 2 or len(array) == like[0])
-    if not fits:
-        wanted = "(step, device, device)" + ("" if steps else " or (device, device)")
-        wanted += "" if like is None else f" for {like[0]} steps and {like[1]} devices"
-        raise ExperimentError(f"{name}: has shape {array.shape}; give {wanted}")
-    return array
-
-
-def _distinct(*sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """When each different entry is first seen, and which of these the entry of each step is."""
-    steps = len(sequences[0])
-    bits = np.concatenate([np.packbits(s.reshape(steps, -1), axis=1) for s in sequences], axis=1)
-    rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
-    _, first, which = np.unique(rows, return_index=True, return_inverse=True)
-    return first, which
-
-
 def _blocks(count: int, size: int) -> Iterable[slice]:
     """Slices that cover `count` entries of `size` numbers, a block at a time."""
     step = max(1, _BLOCK_ELEMENTS // max(1, size))
     return (slice(start, start + step) for start in range(0, count, step))
-
-
-def _links(graph: np.ndarray) -> list[Link]:
-    return [(0, i, j) for i, j in np.argwhere(np.triu(graph | graph.T, 1)).tolist()]
-
-
-def _forest(links: list[Link], devices: int) -> list[Link]:
-    """The links that connect what the ones before them leave apart."""
-    leader = list(range(devices))
-    kept: list[Link] = []
-    for link in links:
-        _, i, j = link
-        while leader[i] != i:
-            i = leader[i]
-        while leader[j] != j:
-            j = leader[j]
-        if i != j:
-            leader[i] = j
-            kept.append(link)
-            if len(kept) == devices - 1:
-                break
-    return kept
 
 
 def _normalised_bytes() -> np.ndarray:

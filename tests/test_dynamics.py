@@ -8,10 +8,10 @@ import pytest
 import efhc_jax as efhc
 import oracle
 from efhc_jax.config import DYNAMICS_NAMES
+from efhc_jax.connectivity import connection_window
 from efhc_jax.draws import draw_coins
 from efhc_jax.dynamics import DYNAMICS
 from efhc_jax.scenario import prepare
-from efhc_jax.theory import connection_window
 
 BASE = efhc.Experiment(
     devices=6, connectivity=0.6, iterations=40, eval_every=20, batch_size=2, r=4000.0, learning_rate=0.5

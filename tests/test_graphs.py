@@ -46,6 +46,40 @@ def test_ring_by_hand():
     assert links.tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
 
 
+@pytest.mark.parametrize(
+    ("name", "devices", "links"),
+    [
+        ("star", 4, [[0, 1], [0, 2], [0, 3]]),
+        ("grid", 6, [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]),
+        (
+            "exponential",
+            5,
+            [[0, 1], [0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4], [2, 3], [2, 4], [3, 4]],
+        ),
+        ("exponential", 8, None),
+    ],
+)
+def test_small_topologies_by_hand(name, devices, links):
+    found = GRAPHS[name](NetworkSettings(devices, 0.4, 0.4), np.random.default_rng(0)).tolist()
+    if links is None:  # eight devices: one, two and four further on, the last of them shared
+        assert len(found) == 8 + 8 + 4
+    else:
+        assert found == links
+
+
+def test_random_topologies_differ_between_seeds_and_not_within():
+    settings = NetworkSettings(20, 0.3, 0.3)
+    for name in ("erdos_renyi", "watts_strogatz", "barabasi_albert"):
+        one, same, other = (GRAPHS[name](settings, np.random.default_rng(seed)) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(one, same)
+        assert one.tolist() != other.tolist()
+
+
+def test_a_random_graph_that_is_never_connected_is_named():
+    with pytest.raises(ExperimentError, match=r"connectivity=0.001: no connected graph in 2,000 draws"):
+        GRAPHS["erdos_renyi"](NetworkSettings(20, 0.001, 0.001), np.random.default_rng(0))
+
+
 def test_many_devices_are_linked_as_a_few_would_be(monkeypatch):
     settings = NetworkSettings(150, 0.2, 0.2)
     all_pairs = geometric(settings, np.random.default_rng(0))

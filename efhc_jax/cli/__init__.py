@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from efhc_jax.cli.audit import Audit
 from efhc_jax.cli.data import Data
 from efhc_jax.cli.figure1 import Figure1
 from efhc_jax.cli.plot import Plot
@@ -19,7 +20,7 @@ from efhc_jax.cli.sweep import Sweep
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 
-COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "figure1": Figure1, "data": Data}
+COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "figure1": Figure1, "audit": Audit, "data": Data}
 
 
 def main(arguments: list[str] | None = None) -> int:

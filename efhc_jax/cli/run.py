@@ -28,6 +28,8 @@ class Run:
     """Folder with the dataset's files."""
     checkpoint_seconds: float = 60.0
     """The least time between two checkpoints; a run that was stopped goes on from the last."""
+    audit: bool = False
+    """Keep what `efhc audit` needs: graphs, broadcasts and gradient norms of every iteration."""
     trace: bool = False
     """Keep the whole inside of every iteration (small runs only)."""
 
@@ -49,7 +51,9 @@ class Run:
                 checkpoints = Checkpoints(folder, self.checkpoint_seconds)
             control = Control(should_stop=should_stop, checkpoints=checkpoints)
             try:
-                result = simulate(self.experiment, data, trace=self.trace, control=control)
+                result = simulate(
+                    self.experiment, data, trace=self.trace, audit=self.audit, control=control
+                )
             except DivergedError as error:
                 self._finish(error.result)
                 if checkpoints:

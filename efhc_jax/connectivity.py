@@ -1,0 +1,166 @@
+"""How long a network that changes takes to be connected, and how long its devices wait.
+
+Graphs over time are adjacency (iteration, device, device), or one matrix for a graph that stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from efhc_jax.errors import ExperimentError
+
+Link = tuple[int, int, int]  # the iteration in which it was last there, and its two ends
+
+
+def used_links_of(fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
+    """Links that carried parameters in each iteration, from who broadcast.
+
+    v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1)), with A(−1) = A(0)
+
+    Args:
+        fired: v, who broadcast (step, device).
+        adjacency: A, (step, device, device), or (device, device) for a graph that never changes.
+
+    Returns:
+        Booleans (step, device, device).
+
+    Example:
+        >>> pair = [[0, 1], [1, 0]]
+        >>> used_links_of([[0, 0], [0, 1]], pair)[:, 0, 1].tolist()
+        [False, True]
+    """
+    fired = np.asarray(fired, bool)
+    if fired.ndim != 2:
+        raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
+    graphs = graphs_of("adjacency", adjacency, fired.shape)
+    reached = fired[:, :, None] | fired[:, None, :]
+    if graphs.ndim == 3:
+        reached[1:] |= ~graphs[:-1]
+    return reached & graphs
+
+
+def connection_window(graphs: ArrayLike) -> int | None:
+    """The smallest B such that the union of any B graphs in a row is connected.
+
+    Exact over the windows within the run. Of all links seen so far, the spanning tree of those seen
+    last is kept, newest first: the windows that end now are connected if they reach back to its oldest
+    link. What was in no tree before is in none later unless it is seen again, so each iteration only
+    joins the tree with its own links.
+
+    Args:
+        graphs: links (step, device, device), or (device, device) for a graph that never changes.
+
+    Returns:
+        B, or None if the union of all graphs is not connected.
+
+    Example:
+        >>> left = [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+        >>> right = [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
+        >>> connection_window([left, right, left, left, right])
+        3
+        >>> connection_window([left, left]) is None
+        True
+    """
+    graphs = graphs_of("graphs", graphs)
+    sequence = graphs[None] if graphs.ndim == 2 else graphs
+    steps, devices, _ = sequence.shape
+    if devices == 1:
+        return 1 if steps else None
+    first, which = distinct(sequence)
+    forests = [_forest(_links(sequence[step]), devices) for step in first]
+    tree: list[Link] = []
+    window = 0
+    for step, pattern in enumerate(which.tolist()):
+        now = [(step, i, j) for _, i, j in forests[pattern]]
+        tree = _forest(now + tree, devices) if now else tree
+        if len(tree) == devices - 1:
+            oldest = tree[-1][0] if window else 0  # no window that ends before is connected
+            window = max(window, step - oldest + 1)
+    return window or None
+
+
+def broadcast_waits(fired: ArrayLike) -> np.ndarray:
+    """The longest wait of each device for its next broadcast, in iterations.
+
+    It is the least B2 of that device: the longest stretch without a broadcast, and one more. Waits
+    start before iteration 0. The last one is not over when the run ends, and counts as if it were.
+
+    Args:
+        fired: who broadcast (step, device).
+
+    Returns:
+        Whole numbers (device,), 1 for a device that always broadcasts.
+
+    Example:
+        >>> broadcast_waits([[1, 0], [1, 0], [0, 1], [1, 0]]).tolist()
+        [2, 3]
+    """
+    fired = np.asarray(fired, bool)
+    if fired.ndim != 2:
+        raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
+    ends = np.ones((1, fired.shape[1]), bool)
+    padded = np.concatenate([ends, fired, ends])
+    return np.array([np.diff(np.flatnonzero(column)).max() for column in padded.T], dtype=int)
+
+
+def promised_window(physical_window: int, longest_wait: int) -> int:
+    """The paper's B = (l + 2)·B1, where l·B1 < B2 ≤ (l + 1)·B1.
+
+    Args:
+        physical_window: B1.
+        longest_wait: B2.
+
+    Example:
+        >>> promised_window(5, 12)
+        20
+    """
+    return (-(-longest_wait // physical_window) + 1) * physical_window
+
+
+def graphs_of(
+    name: str, graphs: Any, like: tuple[int, ...] | None = None, steps: bool = False
+) -> np.ndarray:
+    """The graphs as booleans, if they have a shape that fits: like (step, device), or with steps."""
+    array = np.asarray(graphs, bool)
+    fits = array.ndim in ((3,) if steps else (2, 3)) and array.shape[-1] == array.shape[-2] > 0
+    if fits and like is not None:
+        fits = array.shape[-1] == like[1] and (array.ndim == 2 or len(array) == like[0])
+    if not fits:
+        wanted = "(step, device, device)" + ("" if steps else " or (device, device)")
+        wanted += "" if like is None else f" for {like[0]} steps and {like[1]} devices"
+        raise ExperimentError(f"{name}: has shape {array.shape}; give {wanted}")
+    return array
+
+
+def distinct(*sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """When each different entry is first seen, and which of these the entry of each step is."""
+    steps = len(sequences[0])
+    bits = np.concatenate([np.packbits(s.reshape(steps, -1), axis=1) for s in sequences], axis=1)
+    rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, which = np.unique(rows, return_index=True, return_inverse=True)
+    return first, which
+
+
+def _links(graph: np.ndarray) -> list[Link]:
+    return [(0, i, j) for i, j in np.argwhere(np.triu(graph | graph.T, 1)).tolist()]
+
+
+def _forest(links: list[Link], devices: int) -> list[Link]:
+    """The links that connect what the ones before them leave apart."""
+    leader = list(range(devices))
+    kept: list[Link] = []
+    for link in links:
+        _, i, j = link
+        while leader[i] != i:
+            i = leader[i]
+        while leader[j] != j:
+            j = leader[j]
+        if i != j:
+            leader[i] = j
+            kept.append(link)
+            if len(kept) == devices - 1:
+                break
+    return kept
