@@ -95,7 +95,7 @@ def compare(
         >>> import efhc_jax as efhc
         >>> base = efhc.Experiment(dataset="synthetic", iterations=10, eval_every=10)
         >>> grid = efhc.sweep(base, policy=["efhc", "zt"], seed=range(3))
-        >>> list(compare(grid, "policy", baseline="zt").policy.values)
+        >>> compare(grid, "policy", baseline="zt").policy.values.tolist()
         ['efhc']
     """
     import xarray

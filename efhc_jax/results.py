@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import importlib.metadata
+import io
 import json
 import platform
 from pathlib import Path
@@ -166,11 +167,16 @@ def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
 
 
 def save(dataset: xarray.Dataset, path: str | Path) -> Path:
-    """Store a dataset as netCDF. The file is there in full or not at all."""
+    """Store a dataset as netCDF. The file is there in full or not at all.
+
+    It is composed in memory, because the HDF5 library does not survive a disk that fills up.
+    """
     path = Path(path)
     compressed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
+    composed = io.BytesIO()
+    dataset.to_netcdf(composed, engine="h5netcdf", encoding=compressed)
     with written_whole(path) as part:
-        dataset.to_netcdf(part, engine="h5netcdf", encoding=compressed)
+        part.write_bytes(composed.getbuffer())
     return path
 
 

@@ -35,7 +35,6 @@ def test_python_blocks_of_the_documentation_run(page, monkeypatch):
     """With fewer iterations; what a block defines, the next ones see."""
     from efhc_jax import MODELS, POLICIES, Experiment
 
-    monkeypatch.setattr("efhc_jax.models.MODELS", dict(MODELS))
     original = Experiment.__post_init__
 
     def short(self):

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -30,6 +31,8 @@ OF_A_RUN = {
     "transmission_time": ("step",),
     "train_loss": ("step",),
     "links_used": ("step",),
+    "new_links_used": ("step",),
+    "new_link_time": ("step",),
     "broadcasts": ("evaluation", "device"),
     "bandwidth": ("device",),
     "degree": ("device",),
@@ -40,6 +43,8 @@ OF_A_TRACE = OF_A_RUN | {
     "adjacency": ("step", "device", "neighbor"),
     "used_links": ("step", "device", "neighbor"),
     "fired": ("step", "device"),
+    "gradient_norm": ("step", "device"),
+    "largest_gradient": ("step", "device"),
     "sample": ("step", "device", "batch"),
 }
 OF_BUDGETS = {
@@ -188,11 +193,11 @@ def test_an_error_while_writing_leaves_the_old_file(run, tmp_path, monkeypatch):
     path = efhc.save(run, tmp_path / "run.nc")
     before = path.read_bytes()
 
-    def half(dataset, path, **options):
-        path.write_bytes(b"half")
+    def half(part, contents):
+        part.open("wb").write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xarray.Dataset, "to_netcdf", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(OSError, match="No space left"):
         efhc.save(run.assign_attrs(seconds=99.0), path)
     assert path.read_bytes() == before

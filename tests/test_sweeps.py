@@ -372,3 +372,28 @@ def test_the_manifest_is_plain_json(tiny, tmp_path):
     manifest = json.loads((tmp_path / "sweep.json").read_text())
     assert manifest["axes"] == {"seed": [0, 1]}
     assert manifest["experiment"]["devices"] == 5
+
+
+def test_a_full_disk_is_named_and_what_is_stored_stays(tmp_path):
+    """No file may grow beyond 20 kB: the first batches are small enough, the result is not."""
+    limited = "import resource, signal, sys; from efhc_jax.cli import main; "
+    limited += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limited += (
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    command = [*COMMAND[3:-2], "--out", str(tmp_path), "--checkpoint-seconds", "1000"]
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *command], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "File too large" in done.stderr
+    assert (tmp_path / "sweep.json").exists()
+    stored = list((tmp_path / "batches").glob("*.npz"))
+    assert len(stored) == 4
+    assert not (tmp_path / "sweep.nc").exists()
+    assert not list(tmp_path.rglob("*.part*"))
+    again = subprocess.run([*COMMAND, "--out", str(tmp_path)], capture_output=True, text=True)
+    assert again.returncode == 0, "with room again, it goes on"
+    assert (tmp_path / "sweep.nc").exists()
