@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from efhc_jax.mixing import for_each
+
 
 class Purse(NamedTuple):
     """What one run has spent, and its models when each budget was reached."""
@@ -19,10 +21,10 @@ class Purse(NamedTuple):
     spent: Float[Array, ""]  # cumulative transmission time
     error: Float[Array, ""]  # what rounding has taken from it
     reached: Int[Array, "budget"]  # iterations done when the budget was reached, or −1
-    weights: Float[Array, "budget device parameter"]
+    weights: Float[Array, "budget device *parameters"]
 
 
-def open_purses(runs: int, budgets: int, weights: Float[Array, "run device parameter"]) -> Purse:
+def open_purses(runs: int, budgets: int, weights: Float[Array, "run device *parameters"]) -> Purse:
     """Purses from which nothing has been spent."""
     nothing = jnp.zeros(runs, weights.dtype)
     kept = jnp.broadcast_to(weights[:, None], (runs, budgets, *weights.shape[1:]))
@@ -34,7 +36,7 @@ def spend(
     budgets: Float[Array, "budget"],
     time: Float[Array, ""],
     iteration: Int[Array, ""],
-    weights: Float[Array, "device parameter"],
+    weights: Float[Array, "device *parameters"],
     rest: Float[Array, "budget"] | float = 0.0,
 ) -> Purse:
     """Account for one iteration, and keep its models where it is the one that reaches a budget.
@@ -54,7 +56,7 @@ def spend(
         spent,
         error,
         jnp.where(now, iteration + 1, purse.reached).astype(purse.reached.dtype),
-        jnp.where(now[:, None, None], weights, purse.weights),
+        jnp.where(for_each(now, purse.weights), weights, purse.weights),
     )
 
 

@@ -70,7 +70,7 @@ def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> 
 
 def draw_models(
     key: Key[Array, ""], init: Callable[[Key[Array, ""]], Array], devices: int
-) -> Float[Array, "device parameter"]:
+) -> Float[Array, "device *parameters"]:
     """W(0): every device starts from its own random model."""
     keys = jax.random.split(stream_key(key, Stream.MODELS), devices)
     return jax.vmap(init)(keys)

@@ -10,7 +10,7 @@ import operator
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from efhc_jax.network import behind_slots
 
@@ -63,8 +63,8 @@ def transition_matrix(
 
 
 def mix(
-    transition: Float[Array, "device device"], weights: Float[Array, "device parameter"]
-) -> Float[Array, "device parameter"]:
+    transition: Float[Array, "device device"], weights: Float[Array, "device *parameters"]
+) -> Float[Array, "device *parameters"]:
     """P·W.
 
     For few devices the product is written out as sums that the compiler fuses with what comes next,
@@ -74,36 +74,46 @@ def mix(
     devices = len(weights)
     if devices <= _WRITTEN_OUT:
         return functools.reduce(
-            operator.add, (transition[:, j, None] * weights[j] for j in range(devices))
+            operator.add, (for_each(transition[:, j], weights) * weights[j] for j in range(devices))
         )
-    return jnp.matmul(transition, weights, precision=jax.lax.Precision.HIGHEST)
+    flat = weights.reshape(devices, -1)
+    mixed = jnp.matmul(transition, flat, precision=jax.lax.Precision.HIGHEST)
+    return mixed.reshape(weights.shape)
+
+
+def for_each(
+    values: Shaped[Array, "device"], weights: Float[Array, "device *parameters"]
+) -> Shaped[Array, "device *ones"]:
+    """One value a device, in a shape that combines with all parameters of the device."""
+    return values.reshape(-1, *(1 for _ in weights.shape[1:]))
 
 
 def mix_neighbors(
     link_weights: Float[Array, "device slot"],
-    weights: Float[Array, "device parameter"],
+    weights: Float[Array, "device *parameters"],
     neighbors: Int[Array, "device slot"],
-) -> Float[Array, "device parameter"]:
+) -> Float[Array, "device *parameters"]:
     """P·W over lists of neighbours: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device behind slot s.
 
     A few slots are summed at a time, so that no array is larger than W.
     """
-    mixed = (1 - link_weights.sum(1))[:, None] * weights
+    mixed = for_each(1 - link_weights.sum(1), weights) * weights
     for first in range(0, neighbors.shape[1], _SLOTS_TOGETHER):
         some = range(first, min(first + _SLOTS_TOGETHER, neighbors.shape[1]))
         mixed += functools.reduce(
-            operator.add, (link_weights[:, s, None] * weights[neighbors[:, s]] for s in some)
+            operator.add,
+            (for_each(link_weights[:, s], weights) * weights[neighbors[:, s]] for s in some),
         )
     return mixed
 
 
 def average(
-    weights: Float[Array, "device parameter"],
+    weights: Float[Array, "device *parameters"],
     adjacency: Bool[Array, "device slot"],
     used: Bool[Array, "device slot"],
     coordinated: Bool[Array, ""],
     neighbors: Neighbors = None,
-) -> Float[Array, "device parameter"]:
+) -> Float[Array, "device *parameters"]:
     """P(k)·W: over the links in use, or over everybody where there is a coordinator (Event 3)."""
     if neighbors is None:
         transition = transition_matrix(adjacency, used)

@@ -25,7 +25,7 @@ from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network import as_matrix
 from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
-from efhc_jax.step import Info, Inputs, Rules, State, start, step
+from efhc_jax.step import Info, Inputs, Rules, State, parameters_of, start, step
 
 _UNROLL = 2  # two steps write W back and forth between two buffers; a single one would copy it
 
@@ -93,11 +93,15 @@ def record_audit(moment: Moment) -> dict[str, Array]:
 def record_trace(moment: Moment) -> dict[str, Array]:
     """The whole inside of every iteration, for small runs that are to be checked by hand."""
     return record_audit(moment) | {
-        "weights": moment.after.weights,
-        "last_broadcast": moment.after.last_broadcast,
+        "weights": _as_vectors(moment.after.weights),
+        "last_broadcast": _as_vectors(moment.after.last_broadcast),
         "used_links": as_matrix(moment.info.used_links, moment.neighbors),
         "sample": moment.sample,
     }
+
+
+def _as_vectors(weights: Float[Array, "device *parameters"]) -> Float[Array, "device parameter"]:
+    return weights.reshape(len(weights), -1)
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -173,7 +177,7 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
             "mean_model_accuracy": accuracy[-1],
             "consensus_error": jnp.sqrt(jnp.sum((state.weights - mean) ** 2) / spec.devices),
             "broadcasts": state.broadcasts,
-            "finite": jnp.isfinite(state.weights).all(axis=1),
+            "finite": jnp.isfinite(state.weights).all(axis=parameters_of(state.weights)),
         }
 
     return spread(spec.layout._replace(block=1), one)((states,), (test,))
@@ -184,8 +188,8 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
     """How good every device's model was when each budget had been spent."""
 
     def one(purse: Purse, test: Samples) -> dict[str, Array]:
-        budgets, devices, _ = purse.weights.shape
-        rows = purse.weights.reshape(budgets * devices, -1)
+        budgets, devices, *shape = purse.weights.shape
+        rows = purse.weights.reshape(budgets * devices, *shape)
         accuracy, _ = _accuracy_and_loss(spec.rules.model, rows, test)
         accuracy = accuracy.reshape(budgets, devices)
         return {
@@ -197,7 +201,7 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
 
 
 def _accuracy_and_loss(
-    model: Model, rows: Float[Array, "row parameter"], test: Samples
+    model: Model, rows: Float[Array, "row *parameters"], test: Samples
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
 

@@ -140,7 +140,10 @@ def run_batch(
     bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets[0]))
     states, purses, history = _begin(spec, hypers, control.checkpoints)
     tracing = record is record_trace
-    initial = fetch(states.weights) if tracing else None
+    initial = None
+    if tracing:
+        initial = fetch(states.weights)
+        initial = initial.reshape(*initial.shape[:2], -1)
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
 
     for part in list(plan(times))[history.position :]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from efhc_jax.dynamics import Memory
-from efhc_jax.mixing import average, used_links
+from efhc_jax.mixing import average, for_each, used_links
 from efhc_jax.models.base import Model, normalise
 from efhc_jax.network import behind_slots
 from efhc_jax.policies import Policy, Situation
@@ -33,8 +33,9 @@ class Rules(NamedTuple):
 class State(NamedTuple):
     """All that the next iteration needs from the ones before it."""
 
-    weights: Float[Array, "device parameter"]  # W(k)
-    last_broadcast: Float[Array, "device parameter"]  # Ŵ(k)
+    weights: Float[Array, "device *parameters"]  # W(k)
+    last_broadcast: Float[Array, "device *parameters"]  # Ŵ(k)
+    deviation: Float[Array, "device"]  # e(k), how far W(k) is from Ŵ(k)
     adjacency: Bool[Array, "device slot"]  # A(k−1)
     broadcasts: Int[Array, "device"]  # how often each device has broadcast
     memory: Memory  # what the network's dynamics remember
@@ -66,13 +67,14 @@ class Info(NamedTuple):
 
 
 def start(
-    weights: Float[Array, "device parameter"],
+    weights: Float[Array, "device *parameters"],
     adjacency: Bool[Array, "device slot"],
     memory: Memory | None = None,
 ) -> State:
     """The state before the first iteration: Ŵ(0) = W(0), and no link of A(0) is new."""
-    idle = jnp.zeros(len(weights), jnp.int32)
-    return State(weights, weights, adjacency, idle, memory or {})
+    devices = len(weights)
+    still, idle = jnp.zeros(devices, weights.dtype), jnp.zeros(devices, jnp.int32)
+    return State(weights, weights, still, adjacency, idle, memory or {})
 
 
 def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[State, Info]:
@@ -81,10 +83,9 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     rate = power_decay(*hyper.learning_rate)(inputs.iteration)
 
     # Event 2: who has moved far enough from its last broadcast?
-    deviation = normalised_distance(weights, last_broadcast, rules.norm_order)
     situation = Situation(
         iteration=inputs.iteration,
-        deviation=deviation,
+        deviation=state.deviation,
         decay=rate,  # γ = α
         r=hyper.r,
         bandwidth=hyper.bandwidth,
@@ -102,10 +103,14 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
 
     # Event 4: a gradient step, taken from where the models were before averaging.
     loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
-    gradient = jnp.where(inputs.training[:, None], gradient, 0)
+    gradient = jnp.where(for_each(inputs.training, gradient), gradient, 0)
+    new_weights = mixed - rate * gradient
+    new_broadcast = jnp.where(for_each(choice.fired, weights), weights, last_broadcast)
     new = State(
-        weights=mixed - rate * gradient,
-        last_broadcast=jnp.where(choice.fired[:, None], weights, last_broadcast),
+        weights=new_weights,
+        last_broadcast=new_broadcast,
+        # Taken here and not when it is needed, while both are at hand.
+        deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
         adjacency=inputs.adjacency,
         broadcasts=state.broadcasts + choice.fired,
         memory=state.memory,
@@ -120,34 +125,40 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     return new, Info(
         fired=choice.fired,
         used_links=links,
-        deviation=deviation,
+        deviation=state.deviation,
         transmission_time=time,
         new_links=links & by_nobody,
         new_link_time=transmission_time(links & by_nobody, inputs.adjacency, hyper.bandwidth, size),
-        gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=1)),
-        largest_gradient=jnp.max(jnp.abs(gradient), axis=1),
+        gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=parameters_of(gradient))),
+        largest_gradient=jnp.max(jnp.abs(gradient), axis=parameters_of(gradient)),
         train_loss=jnp.mean(loss),
     )
 
 
 def normalised_distance(
-    weights: Float[Array, "device parameter"],
-    reference: Float[Array, "device parameter"],
+    weights: Float[Array, "device *parameters"],
+    reference: Float[Array, "device *parameters"],
     order: float,
 ) -> Float[Array, "device"]:
     """n^(-1/q)·‖w_i − ŵ_i‖_q of each row: the q-mean of the absolute differences."""
     difference = jnp.abs(weights - reference)
+    axes = parameters_of(weights)
     if order == 1:
-        return jnp.mean(difference, axis=1)
+        return jnp.mean(difference, axis=axes)
     if order == 2:
-        return jnp.sqrt(jnp.mean(difference**2, axis=1))
-    largest = jnp.max(difference, axis=1)
+        return jnp.sqrt(jnp.mean(difference**2, axis=axes))
+    largest = jnp.max(difference, axis=axes)
     if math.isinf(order):
         return largest
     # Powers of small numbers vanish in 32 bits, so they are taken relative to the largest entry.
     scale = jnp.where(largest > 0, largest, 1)
-    relative = difference / scale[:, None]
-    return scale * jnp.mean(relative**order, axis=1) ** (1 / order)
+    relative = difference / for_each(scale, weights)
+    return scale * jnp.mean(relative**order, axis=axes) ** (1 / order)
+
+
+def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...]:
+    """The axes along which a device's parameters lie."""
+    return tuple(range(1, weights.ndim))
 
 
 class _Choice(NamedTuple):
@@ -169,8 +180,8 @@ def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Sit
 
 
 def _loss_and_gradient(
-    model: Model, weights: Float[Array, "device parameter"], inputs: Inputs
-) -> tuple[Float[Array, "device"], Float[Array, "device parameter"]]:
+    model: Model, weights: Float[Array, "device *parameters"], inputs: Inputs
+) -> tuple[Float[Array, "device"], Float[Array, "device *parameters"]]:
     """Each device's loss on its own mini-batch, and the gradient of that: the rows of G(k)."""
 
     def objective(row: Array, images: Array, labels: Array) -> Array:

@@ -43,7 +43,7 @@ class TestConformance:
         images, labels = batch(3)
         row = model.init(jax.random.key(0))
         logits = model.logits(row, images)
-        assert row.shape == (model.size,)
+        assert row.size == model.size
         assert logits.shape == (3, CLASSES)
         assert model.loss(logits, labels).shape == (3,)
         assert row.dtype == logits.dtype == jnp.float32
@@ -81,10 +81,12 @@ class TestConformance:
         assert gradient.dtype == jnp.float64
         rng = np.random.default_rng(1)
         for _ in range(6):
-            direction = rng.normal(size=model.size) / np.sqrt(model.size)
+            direction = rng.normal(size=row.shape) / np.sqrt(model.size)
             h = 1e-6
             rise = loss(row + h * direction, images, labels) - loss(row - h * direction, images, labels)
-            np.testing.assert_allclose(gradient @ direction, rise / (2 * h), rtol=1e-5, atol=1e-9)
+            np.testing.assert_allclose(
+                jnp.vdot(gradient, direction), rise / (2 * h), rtol=1e-5, atol=1e-9
+            )
 
     def test_same_object_for_the_same_arguments(self, name):
         assert make_model(name, SHAPE, CLASSES) is make_model(name, SHAPE, CLASSES)

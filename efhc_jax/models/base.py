@@ -1,4 +1,4 @@
-"""What a model is: pure functions on one flat row of parameters, so that m models are one matrix."""
+"""What a model is: pure functions on one row of parameters, so that m models are one array."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 Loss = Callable[[Float[Array, "batch class"], Int[Array, "batch"]], Float[Array, "batch"]]
 
 LogitsOfAll = Callable[
-    [Float[Array, "row parameter"], Float[Array, "batch height width"]],
+    [Float[Array, "row *parameters"], Float[Array, "batch height width"]],
     Float[Array, "row batch class"],
 ]
 
 
 class Model(NamedTuple):
-    """A classifier whose parameters are one row of length `size`.
+    """A classifier whose n parameters are one row.
+
+    A row is an array of whatever shape is natural to the model. It counts as a vector of n numbers
+    everywhere, but its shape lets the compiler see what is contiguous.
 
     Attributes:
         size: number of parameters, n.
@@ -34,9 +37,9 @@ class Model(NamedTuple):
     """
 
     size: int
-    init: Callable[[Key[Array, ""]], Float[Array, "parameter"]]
+    init: Callable[[Key[Array, ""]], Float[Array, "*parameters"]]
     logits: Callable[
-        [Float[Array, "parameter"], Float[Array, "batch height width"]], Float[Array, "batch class"]
+        [Float[Array, "*parameters"], Float[Array, "batch height width"]], Float[Array, "batch class"]
     ]
     loss: Loss
     logits_of_all: LogitsOfAll | None = None
@@ -44,7 +47,7 @@ class Model(NamedTuple):
 
 
 def logits_of_all(
-    model: Model, rows: Float[Array, "row parameter"], images: Float[Array, "batch height width"]
+    model: Model, rows: Float[Array, "row *parameters"], images: Float[Array, "batch height width"]
 ) -> Float[Array, "row batch class"]:
     """Scores of every row on the same images."""
     if model.logits_of_all is not None:

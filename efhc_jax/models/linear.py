@@ -19,13 +19,13 @@ def linear(image_shape: tuple[int, int], classes: int, loss: Loss) -> Model:
     """A linear model with bias and the given loss."""
     inputs = math.prod(image_shape) + 1
 
-    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
+    def init(key: Key[Array, ""]) -> Float[Array, "class input"]:
         """Uniform within ±1/√inputs, weights and biases alike."""
         bound = 1 / math.sqrt(inputs - 1)
-        return jax.random.uniform(key, (classes * inputs,), minval=-bound, maxval=bound)
+        return jax.random.uniform(key, (classes, inputs), minval=-bound, maxval=bound)
 
     def logits(
-        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
+        row: Float[Array, "class input"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         flat = images.reshape(len(images), -1)
         augmented = jnp.concatenate([flat, jnp.ones_like(flat[:, :1])], axis=1)

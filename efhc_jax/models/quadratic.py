@@ -19,11 +19,11 @@ def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
     """
     inputs = math.prod(image_shape)
 
-    def init(key: Key[Array, ""]) -> Float[Array, "parameter"]:
-        return jax.random.normal(key, (classes * inputs,))
+    def init(key: Key[Array, ""]) -> Float[Array, "class input"]:
+        return jax.random.normal(key, (classes, inputs))
 
     def logits(
-        row: Float[Array, "parameter"], images: Float[Array, "batch height width"]
+        row: Float[Array, "class input"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         centroids = row.reshape(classes, inputs)
         flat = images.reshape(len(images), inputs)
