@@ -30,10 +30,13 @@ def test_most_of_the_public_functions_have_an_example():
     assert attempted > 40
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/extending.md", "docs/results.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/extending.md", "docs/results.md", "docs/networks.md"]
+)
 def test_python_blocks_of_the_documentation_run(page, monkeypatch):
     """With fewer iterations; what a block defines, the next ones see."""
     from efhc_jax import MODELS, POLICIES, Experiment
+    from efhc_jax.graphs import GRAPHS
 
     original = Experiment.__post_init__
 
@@ -43,7 +46,8 @@ def test_python_blocks_of_the_documentation_run(page, monkeypatch):
         original(self)
 
     monkeypatch.setattr(Experiment, "__post_init__", short)
-    before = set(POLICIES), set(MODELS)
+    families = POLICIES, MODELS, GRAPHS
+    before = [set(family) for family in families]
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8), np.tile(np.arange(10), 6)
     names = {
@@ -55,7 +59,7 @@ def test_python_blocks_of_the_documentation_run(page, monkeypatch):
         for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
             exec(block, names)
     finally:
-        for family, known in zip((POLICIES, MODELS), before, strict=True):
+        for family, known in zip(families, before, strict=True):
             for name in set(family) - known:
                 del family[name]
 
