@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import efhc_jax as efhc
@@ -29,7 +29,8 @@ def lists_of(links, devices):
         return found
 
 
-@given(st.integers(8, 40), st.floats(0.01, 0.15), st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+@given(st.sampled_from([8, 21, 40]), st.floats(0.01, 0.15), st.integers(0, 2**32 - 1))
 def test_lists_and_matrix_agree(devices, density, seed):
     rng = np.random.default_rng(seed)
     links = random_links(rng, devices, density)
