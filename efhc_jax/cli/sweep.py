@@ -140,8 +140,10 @@ class Sweep:
         for path in written:
             console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
         if others:
+            fixed = [f"{axis}={result[axis].values[0]}" for axis in others[1:]]
+            select = f" --select {' '.join(fixed)}" if fixed else ""
             console.print(
-                f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy",
+                f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy{select}",
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
