@@ -263,7 +263,6 @@ def test_a_data_folder_that_is_not_there(call, tmp_path, command):
     assert entries(tmp_path) == []
 
 
-@pytest.mark.skipif(not FASHION.exists(), reason="Debian's dataset-fashion-mnist is not installed")
 def test_a_truncated_data_file_is_named(call, tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
