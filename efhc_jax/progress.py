@@ -22,7 +22,7 @@ def run_progress(iterations: int, title: str, show: bool | None = None) -> Itera
         show: True or False; by default only where a person can watch.
     """
     if show or (show is None and sys.stderr.isatty()):
-        with _bar(title, iterations, lambda done: f"{done:,} of {iterations:,}") as report:
+        with _bar(title, iterations, lambda done: f"{done:,}/{iterations:,}") as report:
             yield report
     else:
         yield lambda done: None
@@ -90,7 +90,7 @@ def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report
 
     columns = (
         rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
+        rich.BarColumn(bar_width=16),
         Count(),
         Speed(),
         rich.TimeRemainingColumn(compact=True),
