@@ -83,7 +83,7 @@ def test_silence_when_asked(clock, capsys, begin):
 @pytest.mark.parametrize(
     ("begin", "shown"),
     [
-        (lambda: progress.run_progress(1500, "efhc on mnist", show=True), "1,500 of 1,500"),
+        (lambda: progress.run_progress(1500, "efhc on mnist", show=True), "1,500/1,500"),
         (lambda: progress.sweep_progress(3, 500, show=True), "3 of 3 runs"),
     ],
 )
