@@ -318,6 +318,17 @@ def test_eight_virtual_devices_give_the_same(reference, tmp_path):
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
+def test_a_sweep_on_a_cpu_has_one_device_a_core_and_gives_the_same(reference, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    command = [sys.executable, "-m", "efhc_jax", *SMALL_SWEEP, "--out", str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment | {"JAX_ENABLE_X64": "1"}, check=True, capture_output=True, text=True
+    )
+    cores = min(len(os.sched_getaffinity(0)), 10)
+    assert (f"on {cores} accelerators" if cores > 1 else "on cpu") in done.stdout
+    assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
+
+
 def test_two_processes_give_the_same(reference, tmp_path):
     port = 20000 + os.getpid() % 20000
     environment = os.environ | {"JAX_ENABLE_X64": "1"}

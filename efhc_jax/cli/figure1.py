@@ -40,7 +40,7 @@ class Figure1:
 
     def execute(self) -> None:
         """Sweep, draw, judge."""
-        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.cli.startup import one_device_a_core, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.errors import ExperimentError
         from efhc_jax.interrupts import stop_requests
@@ -50,6 +50,7 @@ class Figure1:
         if self.seeds is not None and self.seeds < 2:
             raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")
         start_jax()
+        one_device_a_core(runs=len(settings.POLICIES) * 2)  # what the smallest sweep of the figure has
         data = load_dataset(settings.PRESETS[self.preset].dataset, self.data_dir)
         classifiers = [self.classifier] if self.classifier else list(settings.CLASSIFIERS)
         kinds = {"i-iii": settings.curves, "iv": settings.connectivity}

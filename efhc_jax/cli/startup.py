@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -17,6 +18,26 @@ def start_jax() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "efhc_jax" / "xla"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def one_device_a_core(runs: int, batch: int | None = None) -> None:
+    """Let a CPU count as one device a core, over which a sweep then spreads its runs.
+
+    Batches run faster that way than with XLA's own threads. It must come before JAX computes anything;
+    accelerators, and a number of devices that the user has set, stay as they are.
+
+    Args:
+        runs: how many there are; more devices than that would only compute copies.
+        batch: the size of a batch that the user wants; it must spread evenly.
+    """
+    import jax
+
+    devices = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, runs)
+    set_by_user = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if devices < 2 or set_by_user or (batch is not None and batch % devices):
+        return
+    with contextlib.suppress(RuntimeError):  # JAX is already at work, as in a notebook
+        jax.config.update("jax_num_cpu_devices", devices)
 
 
 def join_job(coordinator: str | None, processes: int | None, process_id: int | None) -> None:

@@ -62,7 +62,7 @@ class Sweep:
 
     def execute(self) -> None:
         """Sweep, then store, draw and print."""
-        from efhc_jax.cli.startup import join_job, start_jax
+        from efhc_jax.cli.startup import join_job, one_device_a_core, start_jax
         from efhc_jax.interrupts import stop_requests
 
         experiment, axes = self.plan()
@@ -76,6 +76,8 @@ class Sweep:
         from efhc_jax.sweeps import Grid, predict, sweep
 
         grid = Grid.of(experiment, axes)
+        if not self.distributed:
+            one_device_a_core(len(grid.experiments), self.batch)
         data = None
         if "dataset" in axes and self.data_dir is not None:
             raise ExperimentError(
