@@ -51,10 +51,11 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         first, second, *dense, last = layers_of(row)
         x = _mean_pool(jnp.tanh(_apply(first, patches)))
         x = _mean_pool(jnp.tanh(_apply(second, _patches(x))))
-        x = x.reshape(-1, x.shape[-1])
+        batch = x.shape[-1]
+        x = _at_least_two(x.reshape(-1, batch))
         for kernel, bias in dense:
             x = jnp.tanh(kernel @ x + bias)
-        return last[0] @ x + last[1]
+        return (last[0] @ x + last[1])[:, :batch]
 
     def logits(
         row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
@@ -100,6 +101,15 @@ def _apply(
     kernels, bias = layer
     _, *shape = patches.shape
     return (kernels @ patches.reshape(len(patches), -1) + bias).reshape(-1, *shape)
+
+
+def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature batch2"]:
+    """A batch of one with an empty sample beside it.
+
+    The gradient of a dense layer is a sum over the batch. A sum of one term would be compiled as a loop
+    over single entries, in which what leads to them is computed again; of two, as a matrix product.
+    """
+    return jnp.pad(x, ((0, 0), (0, 1))) if x.shape[1] == 1 else x
 
 
 def _mean_pool(x: Float[Array, "channel height width batch"]) -> Array:
