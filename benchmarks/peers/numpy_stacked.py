@@ -146,10 +146,15 @@ GRADIENTS = {"svm": svm_gradient, "lenet5": lenet5_gradient}
 # The algorithm -----------------------------------------------------------------------------------
 
 
-def run(problem: Problem, dtype: str = "float32") -> Trajectory:
-    """All iterations of all runs, a block of runs side by side."""
+def load(problem: Problem, dtype: str = "float32") -> np.ndarray:
+    """The images as the models see them."""
     pixels = normalise(problem.model, problem.images, dtype)
-    images = augmented(pixels) if problem.model == "svm" else pixels
+    return augmented(pixels) if problem.model == "svm" else pixels
+
+
+def run(problem: Problem, dtype: str = "float32", loaded: np.ndarray | None = None) -> Trajectory:
+    """All iterations of all runs, a block of runs side by side."""
+    images = load(problem, dtype) if loaded is None else loaded
     finished = [_run_block(block, images) for block in blocks(problem, RUNS_AT_ONCE[problem.model])]
     weights, fired = (np.concatenate(part) for part in zip(*finished, strict=True))
     return Trajectory(weights, fired, transmission_time(problem, fired))

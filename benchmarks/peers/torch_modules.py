@@ -17,6 +17,7 @@ from benchmarks.peers.problem import (
     rates,
     transmission_time,
 )
+from benchmarks.peers.torch_device import DEVICE
 
 LOSSES = {"svm": F.multi_margin_loss, "lenet5": F.cross_entropy}
 
@@ -64,7 +65,7 @@ class Device:
     """Device i: its model w_i, the optimizer of it, and its last broadcast ŵ_i."""
 
     def __init__(self, model: str, row: torch.Tensor, threshold: float):
-        self.module = load_row(model, make_module(model).to(row.dtype), row)
+        self.module = load_row(model, make_module(model).to(row), row)
         self.loss = LOSSES[model]
         self.optimizer = torch.optim.SGD(self.module.parameters(), lr=1.0)
         self.threshold = threshold
@@ -96,10 +97,19 @@ class Device:
         self.optimizer.step()
 
 
-def run(problem: Problem, dtype: str = "float32") -> Trajectory:
-    """All iterations of all runs, one run after the other."""
+def load(problem: Problem, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor]:
+    """Images (N, 1, height, width) and labels."""
     images = torch.from_numpy(normalise(problem.model, problem.images, dtype)).unsqueeze(1)
-    labels = torch.from_numpy(problem.labels.astype(np.int64))
+    return images.to(DEVICE), torch.from_numpy(problem.labels.astype(np.int64)).to(DEVICE)
+
+
+def run(
+    problem: Problem,
+    dtype: str = "float32",
+    loaded: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> Trajectory:
+    """All iterations of all runs, one run after the other."""
+    images, labels = loaded or load(problem, dtype)
     finished = [_run_one(problem, run, images, labels) for run in range(len(problem.weights))]
     weights, fired = (np.stack(part) for part in zip(*finished, strict=True))
     return Trajectory(weights, fired, transmission_time(problem, fired))
@@ -109,10 +119,10 @@ def _run_one(
     problem: Problem, run: int, images: torch.Tensor, labels: torch.Tensor
 ) -> tuple[np.ndarray, np.ndarray]:
     """The final weights (m, n) of one run, and who fired (K, m)."""
-    adjacency, samples = problem.adjacency[run], torch.from_numpy(problem.samples[run])
+    adjacency, samples = problem.adjacency[run], torch.from_numpy(problem.samples[run]).to(DEVICE)
     link_weight = metropolis_weights(adjacency).tolist()
     neighbours = [np.flatnonzero(row).tolist() for row in adjacency]
-    rows = torch.from_numpy(problem.weights[run]).to(images.dtype)
+    rows = torch.from_numpy(problem.weights[run]).to(images)
     devices = [
         Device(problem.model, row, float(threshold))
         for row, threshold in zip(rows, problem.threshold[run], strict=True)
@@ -138,7 +148,7 @@ def _run_one(
             device.descend(rate)
         history.append(fired)
     weights = torch.stack([to_row(problem.model, device.module) for device in devices])
-    return weights.numpy(), np.array(history, dtype=bool)
+    return weights.cpu().numpy(), np.array(history, dtype=bool)
 
 
 @torch.inference_mode()
@@ -146,11 +156,11 @@ def evaluate(
     model: str, weights: np.ndarray, images: np.ndarray, labels: np.ndarray, dtype: str = "float32"
 ) -> np.ndarray:
     """The accuracy of each device's model (m, n) on all images: (m,)."""
-    inputs = torch.from_numpy(normalise(model, images, dtype)).unsqueeze(1)
-    targets = torch.from_numpy(labels.astype(np.int64))
+    inputs = torch.from_numpy(normalise(model, images, dtype)).unsqueeze(1).to(DEVICE)
+    targets = torch.from_numpy(labels.astype(np.int64)).to(DEVICE)
     accuracy = []
-    for row in torch.from_numpy(weights).to(inputs.dtype):
-        module = load_row(model, make_module(model).to(inputs.dtype), row)
+    for row in torch.from_numpy(weights).to(inputs):
+        module = load_row(model, make_module(model).to(inputs), row)
         hits = [
             (module(x).argmax(-1) == y).sum()
             for x, y in zip(inputs.split(500), targets.split(500), strict=True)

@@ -26,6 +26,7 @@ from benchmarks.peers.problem import (
     rates,
     transmission_time,
 )
+from benchmarks.peers.torch_device import DEVICE
 
 RUNS_AT_ONCE = {"svm": 16, "lenet5": 4}
 
@@ -87,11 +88,20 @@ def gradients(
         return torch.autograd.grad(LOSSES[model](parameters, x, y), parameters)
 
 
-def run(problem: Problem, dtype: str = "float32") -> Trajectory:
-    """All iterations of all runs, a block of runs side by side."""
+def load(problem: Problem, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor]:
+    """The images as the models see them, and their labels."""
     pixels = normalise(problem.model, problem.images, dtype)
     images = torch.from_numpy(augmented(pixels) if problem.model == "svm" else pixels)
-    labels = torch.from_numpy(problem.labels.astype(np.int64))
+    return images.to(DEVICE), torch.from_numpy(problem.labels.astype(np.int64)).to(DEVICE)
+
+
+def run(
+    problem: Problem,
+    dtype: str = "float32",
+    loaded: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> Trajectory:
+    """All iterations of all runs, a block of runs side by side."""
+    images, labels = loaded or load(problem, dtype)
     finished = [
         _run_block(block, images, labels) for block in blocks(problem, RUNS_AT_ONCE[problem.model])
     ]
@@ -105,12 +115,12 @@ def _run_block(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The final weights (R, m, n) and who fired (R, K, m)."""
     size = problem.weights.shape[-1]
-    weights = torch.tensor(problem.weights, dtype=images.dtype)
+    weights = torch.tensor(problem.weights, dtype=images.dtype, device=DEVICE)
     last_broadcast, spare = weights.clone(), torch.empty_like(weights)
-    adjacency = torch.from_numpy(problem.adjacency)
-    link_weight = torch.from_numpy(metropolis_weights(problem.adjacency)).to(images.dtype)
-    threshold = torch.from_numpy(problem.threshold).to(images.dtype) * math.sqrt(size)
-    samples = torch.from_numpy(np.ascontiguousarray(problem.samples.swapaxes(0, 1))).flatten(1, 2)
+    adjacency = torch.tensor(problem.adjacency, device=DEVICE)
+    link_weight = torch.from_numpy(metropolis_weights(problem.adjacency)).to(images)
+    threshold = torch.from_numpy(problem.threshold).to(images) * math.sqrt(size)
+    samples = torch.tensor(problem.samples.swapaxes(0, 1), device=DEVICE).flatten(1, 2)
     history = []
     for chosen, rate in zip(samples, rates(problem), strict=True):
         # Event 2.
@@ -128,7 +138,7 @@ def _run_block(
         last_broadcast[fired] = weights[fired]
         weights, spare = mixed, weights
         history.append(fired)
-    return weights.numpy(), torch.stack(history, dim=1).numpy()
+    return weights.cpu().numpy(), torch.stack(history, dim=1).cpu().numpy()
 
 
 @torch.inference_mode()
@@ -136,15 +146,15 @@ def evaluate(
     model: str, weights: np.ndarray, images: np.ndarray, labels: np.ndarray, dtype: str = "float32"
 ) -> np.ndarray:
     """The accuracy of each device's model (m, n) on all images: (m,)."""
-    parameters = layers(model, torch.from_numpy(weights.astype(dtype)))
+    parameters = layers(model, torch.from_numpy(weights.astype(dtype)).to(DEVICE))
     scores = {"svm": _svm_scores, "lenet5": _lenet5_scores}[model]
-    hits = torch.zeros(len(weights), dtype=torch.int64)
+    hits = torch.zeros(len(weights), dtype=torch.int64, device=DEVICE)
     chunk = {"svm": 1000, "lenet5": 100}[model]
     for start in range(0, len(images), chunk):
-        x = torch.from_numpy(normalise(model, images[start : start + chunk], dtype))
-        y = torch.from_numpy(labels[start : start + chunk].astype(np.int64))
+        x = torch.from_numpy(normalise(model, images[start : start + chunk], dtype)).to(DEVICE)
+        y = torch.from_numpy(labels[start : start + chunk].astype(np.int64)).to(DEVICE)
         hits += (scores(parameters, x).argmax(-1) == y.unsqueeze(-1)).sum(0)
-    return hits.numpy() / len(images)
+    return hits.cpu().numpy() / len(images)
 
 
 def _svm_scores(parameters: list[torch.Tensor], x: torch.Tensor) -> torch.Tensor:

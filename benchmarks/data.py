@@ -1,0 +1,33 @@
+"""What is trained and tested on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.errors import DataError
+
+
+def images_of_paper(test_images: int | None = None, full: bool = True) -> Dataset:
+    """Fashion-MNIST in full where it is found, otherwise the part that comes with the package.
+
+    Args:
+        test_images: how many there are to be; they repeat where there are fewer.
+        full: False takes the embedded part in any case.
+    """
+    try:
+        data = load_dataset("fashion_mnist" if full else "fashion_mnist_mini")
+    except DataError:
+        data = load_dataset("fashion_mnist_mini")
+    if test_images is None:
+        return data
+    chosen = np.arange(test_images) % len(data.test_labels)
+    return data._replace(test_images=data.test_images[chosen], test_labels=data.test_labels[chosen])
+
+
+def random_images(side: int, samples: int, classes: int = 10) -> Dataset:
+    """Noise in squares of any size, for work that must not depend on what there is to see."""
+    rng = np.random.default_rng(side)
+    images = rng.integers(0, 256, (samples, side, side), dtype=np.uint8)
+    labels = (np.arange(samples) % classes).astype(np.int32)
+    return Dataset("random", images, labels, images[:classes], labels[:classes])

@@ -1,0 +1,129 @@
+"""What the machine could do at best: its rates, measured, and the least work that is asked of it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from benchmarks.timing import Contender
+from efhc_jax.layout import Layout, spread
+
+PRODUCT_SIZE = 2048  # of the square matrices whose product gives the machine's rate
+
+# Layers of LeNet5: (outputs, inputs, places that each kernel is applied at).
+_LENET5 = [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (10, 84, 1)]
+
+
+# Work, as floating-point operations in matrix products: a multiplication and an addition are two. ----
+
+
+def forward_flops(model: str, parameters: int) -> int:
+    """Scores of one model for one image."""
+    if model == "lenet5":
+        return sum(2 * math.prod(layer) for layer in _LENET5)
+    return 2 * parameters  # linear models: every parameter meets one input
+
+
+def gradient_flops(model: str, parameters: int) -> int:
+    """Scores and gradient of one model for one image.
+
+    Each layer's weights get their gradient from a product as large as the layer's own, and so do the
+    inputs of every layer but the first.
+    """
+    if model == "lenet5":
+        to_inputs = sum(2 * math.prod(layer) for layer in _LENET5[1:])
+        return 2 * forward_flops(model, parameters) + to_inputs
+    return 2 * forward_flops(model, parameters)
+
+
+def mixing_flops(parameters: int, devices: int, links: float) -> float:
+    """P·W with as many links in use: each end of a link meets the other's model, everybody its own."""
+    return 2 * parameters * (devices + 2 * links)
+
+
+def iteration_flops(
+    model: str, parameters: int, devices: int, batch_size: int, links: float = 0.0
+) -> float:
+    """One iteration of one run: gradients of all devices, and mixing over the links in use."""
+    gradients = devices * batch_size * gradient_flops(model, parameters)
+    return gradients + mixing_flops(parameters, devices, links)
+
+
+def pass_bytes(parameters: int, devices: int, itemsize: int = 4) -> int:
+    """Reading and writing W and Ŵ of one run once each."""
+    return 4 * itemsize * devices * parameters
+
+
+# Rates, to be timed beside the work ------------------------------------------------------------------
+
+
+def pass_over_models(layout: Layout, weights: jax.Array, iterations: int) -> Contender:
+    """Read and write W and Ŵ once an iteration, in place, and nothing else.
+
+    The runs are spread over accelerators and blocks as the layout says, each block for all iterations
+    before the next, so that what fits a cache stays there just as long as in a simulation.
+    """
+    scale = jnp.ones((), weights.dtype)
+    compiled = _passes.lower(layout, iterations, weights, weights, scale).compile()
+
+    def prepare() -> tuple[jax.Array, ...]:
+        return jax.block_until_ready((jnp.copy(weights), jnp.copy(weights), scale))
+
+    return Contender(lambda given: jax.block_until_ready(compiled(*given)), prepare)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2, 3))
+def _passes(layout: Layout, iterations: int, weights: Any, last_broadcast: Any, scale: Any) -> Any:
+    def one(weights: Any, last_broadcast: Any, scale: Any) -> Any:
+        def body(carry: Any, _: None) -> tuple[Any, None]:
+            return (carry[0] * scale, carry[1] * scale), None
+
+        return jax.lax.scan(body, (weights, last_broadcast), None, length=iterations)[0]
+
+    return spread(layout, one)((weights, last_broadcast), (scale,))
+
+
+def matrix_products(layout: Layout) -> dict[str, Contender]:
+    """Square products in 32 bits by every library there is; the machine's rate is that of the fastest.
+
+    Ours is spread over the accelerators of the layout, and so is as much work on each of them.
+    """
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((2, PRODUCT_SIZE, PRODUCT_SIZE), np.float32)
+    contenders = {
+        "product, jax": _product_of_jax(layout, left, right),
+        "product, numpy": Contender(lambda _: left @ right),
+    }
+    if importlib.util.find_spec("torch"):
+        contenders["product, torch"] = _product_of_torch(left, right)
+    return contenders
+
+
+def product_flops(name: str, layout: Layout) -> int:
+    """The work of one of `matrix_products`."""
+    return 2 * PRODUCT_SIZE**3 * (layout.accelerators if name == "product, jax" else 1)
+
+
+def _product_of_jax(layout: Layout, left: np.ndarray, right: np.ndarray) -> Contender:
+    both = jnp.stack([left] * layout.accelerators), jnp.stack([right] * layout.accelerators)
+    if layout.mesh is not None:
+        both = jax.device_put(both, NamedSharding(layout.mesh, P("runs")))
+    product = jax.jit(lambda a, b: spread(layout._replace(block=0), jnp.matmul)((a, b)))
+    return Contender(lambda _: jax.block_until_ready(product(*both)))
+
+
+def _product_of_torch(left: np.ndarray, right: np.ndarray) -> Contender:
+    import torch
+
+    from benchmarks.peers.torch_device import DEVICE, wait
+
+    a, b = torch.from_numpy(left).to(DEVICE), torch.from_numpy(right).to(DEVICE)
+    return Contender(lambda _: wait(a @ b))

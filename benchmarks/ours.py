@@ -1,0 +1,137 @@
+"""The program that `efhc run` and `efhc sweep` use, ready to be timed, and its problem for the peers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.peers.problem import Problem
+from benchmarks.timing import Contender
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset
+from efhc_jax.draws import draw_samples
+from efhc_jax.layout import choose_layout, fetch, place_runs, place_shared
+from efhc_jax.network import as_matrix, make_network
+from efhc_jax.program import Samples, Spec, advance, evaluate, initialise, make_spec, record_summary
+from efhc_jax.scenario import Hyper, prepare, stack
+from efhc_jax.step import State
+
+
+class Ours(NamedTuple):
+    """Some runs before their first iteration, and the compiled program that advances them."""
+
+    experiment: Experiment  # of the first run; the others have the next seeds
+    spec: Spec
+    hypers: Hyper
+    states: State
+    train: Samples
+    iterations: int
+    compiled: Any
+    compile_seconds: float
+    memory: int  # bytes on each accelerator while it runs
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self.states.weights)
+
+    @property
+    def parameters(self) -> int:
+        """Of their model, n."""
+        return self.spec.rules.model.size
+
+    def advanced(self, states: State) -> tuple[State, dict[str, np.ndarray]]:
+        """All iterations from these states on, which are used up, and what was recorded of them."""
+        states, _, recorded = self.compiled(self.hypers, states, None, jnp.int32(0), self.train)
+        recorded = fetch(recorded)
+        return jax.block_until_ready(states), recorded
+
+    def fresh(self) -> State:
+        """A copy of the first states."""
+        return jax.block_until_ready(jax.tree.map(jnp.copy, self.states))
+
+    def contender(self) -> Contender:
+        """All iterations, from the start every time."""
+        return Contender(self.advanced, self.fresh)
+
+
+def one_run(
+    experiment: Experiment, data: Dataset, iterations: int, links: np.ndarray | None = None
+) -> Ours:
+    """What `efhc run` does between two evaluations, over links (link, 2) in place of its graph's."""
+    hyper = prepare(experiment, data)
+    if links is not None:
+        network = make_network(links, experiment.devices)
+        hyper = hyper._replace(adjacency=network.links, neighbors=network.neighbors)
+    return _compile(experiment, make_spec(experiment, data), [hyper], data, iterations)
+
+
+def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) -> Ours:
+    """What `efhc sweep` does with runs of different seeds, in the layout that it would choose."""
+    spec = make_spec(experiment, data)
+    layout, whole = choose_layout(experiment.devices, spec.rules.model.size).fitted(runs)
+    seeds = [experiment.seed + min(run, runs - 1) for run in range(whole)]
+    hypers = [prepare(experiment.replace(seed=seed), data) for seed in seeds]
+    return _compile(experiment, spec._replace(layout=layout), hypers, data, iterations)
+
+
+def _compile(
+    experiment: Experiment, spec: Spec, each: list[Hyper], data: Dataset, iterations: int
+) -> Ours:
+    hypers = place_runs(spec.layout, stack(each))
+    train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
+    states = jax.block_until_ready(initialise(spec, hypers))
+    began = time.perf_counter()
+    lowered = advance.lower(spec, record_summary, iterations, hypers, states, None, jnp.int32(0), train)
+    compiled = lowered.compile()
+    seconds = time.perf_counter() - began
+    memory = compiled.memory_analysis()
+    total = 0 if memory is None else _peak(memory)
+    return Ours(experiment, spec, hypers, states, train, iterations, compiled, seconds, total)
+
+
+def _peak(memory: Any) -> int:
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return int(held - memory.alias_size_in_bytes)
+
+
+def evaluation(ours: Ours, data: Dataset) -> Contender:
+    """The evaluation of all runs on the test set."""
+    test = place_shared(ours.spec.layout, Samples(data.test_images, data.test_labels))
+    compiled = evaluate.lower(ours.spec, ours.states, test).compile()
+    return Contender(lambda _: fetch(compiled(ours.states, test)))
+
+
+def problem_of(ours: Ours, data: Dataset) -> Problem:
+    """The same runs for the peers: same models, graphs, thresholds and mini-batches."""
+    batch_size, iterations = ours.spec.batch_size, jnp.arange(ours.iterations)
+
+    @jax.jit
+    def samples_of(hypers: Hyper) -> Any:
+        def one(hyper: Hyper) -> Any:
+            draw = jax.vmap(lambda k: draw_samples(hyper.key, k, hyper.shards, batch_size))
+            return draw(iterations)
+
+        return jax.vmap(one)(hypers)
+
+    weights, bandwidth = fetch((ours.states.weights, ours.hypers.bandwidth))
+    neighbors = ours.hypers.neighbors
+    matrices = ours.hypers.adjacency
+    if neighbors is not None:
+        matrices = jax.vmap(as_matrix)(matrices, neighbors)
+    e = ours.experiment
+    return Problem(
+        model=e.model,
+        weights=np.array(weights).reshape(*weights.shape[:2], -1),
+        adjacency=np.array(fetch(matrices)),
+        bandwidth=np.array(bandwidth),
+        threshold=e.r / bandwidth.astype(np.float64),
+        samples=np.array(fetch(samples_of(ours.hypers))),
+        images=data.train_images,
+        labels=data.train_labels,
+        learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),
+    )

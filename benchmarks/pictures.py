@@ -1,0 +1,113 @@
+"""Pictures of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.report import duration
+from efhc_jax.figures import LOOKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_OURS, _OTHER, _LIMIT = LOOKS["efhc"], LOOKS["gt"], LOOKS["local"]
+
+
+def draw(report: dict[str, Any]) -> Figure:
+    """The picture of a suite's report."""
+    drawers = {"peers": _draw_peers, "scaling": _draw_scaling, "startup": _draw_startup}
+    return drawers[report["suite"]](report)
+
+
+def _draw_peers(report: dict[str, Any]) -> Figure:
+    """A panel for each work: everybody's best time, and the limits as lines."""
+    from benchmarks.suites.peers import PEERS
+
+    names = {"ours": "ours", **PEERS}
+    figure, panels = _panels(len(report["works"]), columns=2, height=2.0)
+    for axes, work in zip(panels, report["works"], strict=True):
+        best = {name: work["timings"][name]["best"] for name in names}
+        _bars(axes, [names[name] for name in best], list(best.values()), PEERS.values())
+        limit, label = _limit_of(work)
+        axes.axvline(limit, color=_LIMIT.color, ls=":", lw=2)
+        what = f"on {work['images']:,} images" if "images" in work else "an iteration of a run"
+        axes.set_title(f"{work['name']}, {what}", fontsize="medium")
+        axes.set_xscale("log")
+        axes.set_xlim(left=0.5 * min(best["ours"], limit))
+        axes.set_xlabel(f"seconds in the best turn (dotted: {label})", fontsize="small")
+    return figure
+
+
+def _limit_of(work: dict[str, Any]) -> tuple[float, str]:
+    """What bounds this work: memory for the SVM's iterations, arithmetic for the others."""
+    if "pass" in work["timings"] and work["model"] == "svm":
+        return work["timings"]["pass"]["best"], "a pass over W and Ŵ"
+    seconds = work["flops"] / max(work["product_rates"].values())
+    return seconds, "the FLOP at full rate"
+
+
+def _bars(axes: Axes, names: list[str], seconds: list[float], others: Collection[str] = ()) -> None:
+    places = range(len(names))
+    colors = [_OTHER.color if name in others else _OURS.color for name in names]
+    axes.barh(list(places), seconds, color=colors)
+    for place, value in zip(places, seconds, strict=True):
+        axes.annotate(
+            duration(value),
+            (value, place),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+        )
+    axes.set_yticks(list(places), names, fontsize="small")
+    axes.invert_yaxis()
+    axes.margins(x=0.25)
+
+
+def _draw_scaling(report: dict[str, Any]) -> Figure:
+    """A panel for each axis, both logarithmic; the limit of each line dashed in its colour."""
+    from benchmarks.suites.scaling import AXES
+
+    figure, panels = _panels(len(AXES), columns=2, height=3.6)
+    for axes, (axis, title) in zip(panels, AXES.items(), strict=True):
+        for model, look in (("svm", _OURS), ("lenet5", _OTHER)):
+            line = [p for p in report["points"] if p["axis"] == axis and p["model"] == model]
+            if not line:
+                continue
+            x = [point["x"] for point in line]
+            name = {"svm": "SVM", "lenet5": "LeNet5"}[model]
+            times = [point["timing"]["best"] for point in line]
+            axes.plot(x, times, "-", color=look.color, marker=look.marker, label=name)
+            limits = [point["limit"] for point in line]
+            axes.plot(x, limits, "--", color=look.color, lw=1.2, label=f"{name}, limit")
+        axes.set(xscale="log", yscale="log", xlabel=title)
+        axes.legend(fontsize="small")
+    panels[0].set_ylabel("seconds an iteration")
+    panels[2].set_ylabel("seconds an iteration")
+    return figure
+
+
+def _draw_startup(report: dict[str, Any]) -> Figure:
+    """The best of each command, and what it is to reach."""
+    figure, (axes,) = _panels(1, columns=1, height=2.2)
+    starts = report["starts"]
+    _bars(axes, [one["what"] for one in starts], [min(one["samples"]) for one in starts])
+    for place, verdict in enumerate(report["verdicts"]):
+        axes.vlines(verdict["target"], place - 0.45, place + 0.45, color="black", ls="--")
+    axes.set_xlabel("seconds (dashed: at most)")
+    return figure
+
+
+def _panels(count: int, columns: int, height: float) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    rows = -(-count // columns)
+    figure = Figure(figsize=(5.6 * columns, height * rows + 0.3), layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels:
+        axes.grid(alpha=0.3)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return figure, panels[:count]

@@ -1,0 +1,188 @@
+"""What was measured, as tables for people: on the terminal and in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Verdict(NamedTuple):
+    """A figure beside what it is to reach."""
+
+    work: str
+    what: str
+    measured: float
+    target: float | None  # None where nothing is asked
+    at_least: bool = True
+    percent: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is reached."""
+        if self.target is None:
+            return None
+        return self.measured >= self.target if self.at_least else self.measured <= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the report."""
+        return self._asdict() | {"met": self.met}
+
+
+class Sheet(NamedTuple):
+    """A table of words."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def sheets(report: dict[str, Any]) -> list[Sheet]:
+    """The tables of a suite's report."""
+    made = {"peers": _peer_sheets, "scaling": _scaling_sheets, "startup": _startup_sheets}
+    judged = [_verdict_sheet(report["verdicts"])] if report["verdicts"] else []
+    return [*made[report["suite"]](report), *judged]
+
+
+def as_markdown(report: dict[str, Any]) -> str:
+    """All tables, with where and when they were measured."""
+    parts = [_origin(report)]
+    for sheet in sheets(report):
+        lines = [sheet.columns, ["---"] * len(sheet.columns), *sheet.rows]
+        parts.append(f"**{sheet.title}**")
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_table(sheet: Sheet) -> Table:
+    """A table for the terminal."""
+    from rich.table import Table
+
+    table = Table(title=sheet.title, title_justify="left")
+    for position, column in enumerate(sheet.columns):
+        words = position == 0 or column in ("what", "verdict", "model", "set by")
+        table.add_column(column, justify="left" if words else "right")
+    for row in sheet.rows:
+        table.add_row(*row)
+    return table
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit that suits it.
+
+    Example:
+        >>> duration(0.0000123), duration(0.0123), duration(12.3)
+        ('12.3 µs', '12.3 ms', '12.3 s')
+    """
+    for unit, size in (("µs", 1e-6), ("ms", 1e-3)):
+        if seconds < 1000 * size * 0.9995:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _origin(report: dict[str, Any]) -> str:
+    machines = report["machines"]
+    where = machines[0]
+    load = max(one["load_average"][0] for one in machines)
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    devices = " and ".join(dict.fromkeys(one["jax_devices"] for one in machines))
+    return (
+        f"Measured by `efhc bench --suite {report['suite']}{' --quick' * report['quick']}` on "
+        f"{report['began']}: {where['processor']}, {where['cores']} cores, JAX on {devices}, "
+        f"load average up to {load:.1f} while it was measured ({versions})."
+    )
+
+
+def _peer_sheets(report: dict[str, Any]) -> list[Sheet]:
+    from benchmarks.suites.peers import PEERS
+
+    columns = ["work", "ours", *PEERS.values(), "compiling ours", "largest difference, 64 bits"]
+    rows = []
+    for work in report["works"]:
+        best = {name: timing["best"] for name, timing in work["timings"].items()}
+        agreement = work["agreement"]
+        agreed = f"{agreement['weights']:.1g} after {agreement['iterations']} iterations"
+        if work["kind"] == "evaluation":
+            agreed = "same accuracies"
+        compiled = f"{work['compile_seconds']:.1f} s" if "compile_seconds" in work else ""
+        name = f"{work['name']}, {work['images']:,} images" if "images" in work else work["name"]
+        rows.append([name, *(duration(best[one]) for one in ("ours", *PEERS)), compiled, agreed])
+    times = Sheet("Time of an iteration of one run, or of an evaluation of all devices", columns, rows)
+    return [times, _limit_sheet(report["works"])]
+
+
+def _limit_sheet(works: list[dict[str, Any]]) -> Sheet:
+    columns = ["work", "ours", "CPU time", "pass", "in blocks", "MFLOP", "GFLOP/s", "best"]
+    rows = []
+    for work in works:
+        timings = work["timings"]
+        ours = timings["ours"]["best"]
+        cpu = min(sample["cpu"] for sample in timings["ours"]["samples"])
+        passes = [
+            duration(timings[name]["best"]) if name in timings else ""
+            for name in ("pass", "pass in blocks")
+        ]
+        rates = [work["flops"] / ours / 1e9, max(work["product_rates"].values()) / 1e9]
+        counts = [f"{work['flops'] / 1e6:,.4g}", *(f"{rate:.3g}" for rate in rates)]
+        rows.append([work["name"], duration(ours), duration(cpu), *passes, *counts])
+    title = "Against the limits: a pass over W and Ŵ, and the best rate of matrix products"
+    return Sheet(title, columns, rows)
+
+
+def _scaling_sheets(report: dict[str, Any]) -> list[Sheet]:
+    from benchmarks.suites.scaling import AXES
+
+    columns = ["", "model", "time", "limit", "set by", "ratio", "memory", "compiling"]
+    made = []
+    for axis, title in AXES.items():
+        rows = [
+            [
+                f"{point['x']:,}",
+                point["model"],
+                duration(point["timing"]["best"]),
+                duration(point["limit"]),
+                point["bound"],
+                f"{point['timing']['best'] / point['limit']:.1f}",
+                size_of(point["memory_bytes"]),
+                f"{point['compile_seconds']:.1f} s",
+            ]
+            for point in sorted(report["points"], key=lambda point: point["model"], reverse=True)
+            if point["axis"] == axis
+        ]
+        made.append(Sheet(f"An iteration of all runs against the {title}", [title, *columns[1:]], rows))
+    if report["grid"]:
+        grid = report["grid"]
+        what = f"{grid['runs']} runs of {grid['iterations']:,} iterations"
+        times = [duration(grid["seconds"]), duration(grid["compile_seconds"])]
+        rows = [[what, *times, str(grid["programs"])]]
+        columns = ["grid", "to run, evaluations included", "compiling", "programs for the steps"]
+        made.append(Sheet("A whole sweep", columns, rows))
+    return made
+
+
+def _startup_sheets(report: dict[str, Any]) -> list[Sheet]:
+    rows = [
+        [one["what"], duration(min(one["samples"])), ", ".join(duration(s) for s in one["samples"])]
+        for one in report["starts"]
+    ]
+    return [Sheet("Starting", ["command", "best", "all"], rows)]
+
+
+def _verdict_sheet(verdicts: list[dict[str, Any]]) -> Sheet:
+    rows = []
+    for verdict in verdicts:
+        show = (lambda x: f"{x:.1%}") if verdict["percent"] else (lambda x: f"{x:.3g}")
+        sign = "at least" if verdict["at_least"] else "at most"
+        target = "" if verdict["target"] is None else f"{sign} {show(verdict['target'])}"
+        word = {True: "met", False: "not met", None: ""}[verdict["met"]]
+        rows.append([verdict["work"], verdict["what"], show(verdict["measured"]), target, word])
+    return Sheet("Targets, set for 2 CPU cores", ["work", "what", "measured", "target", "verdict"], rows)
+
+
+def size_of(count: float) -> str:
+    """A number of bytes for people."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count / 1e3:.3g} kB"

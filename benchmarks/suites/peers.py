@@ -1,0 +1,257 @@
+"""Ours against what a user could pick instead, and against what the machine can do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from benchmarks.processes import in_own_process, machine, now, start, versions
+from benchmarks.report import Verdict
+from benchmarks.timing import Contender, alternate
+
+PEERS = {
+    "torch_modules": "(a) PyTorch, a module a device",
+    "torch_stacked": "(b) PyTorch, stacked",
+    "numpy_stacked": "(c) NumPy, stacked",
+}
+STACKED = ("torch_stacked", "numpy_stacked")
+NAMES = {"svm": "SVM", "lenet5": "LeNet5"}
+
+
+class Work(NamedTuple):
+    """One line of the comparison."""
+
+    model: str
+    runs: int  # 1 is what `efhc run` does, more what `efhc sweep` does
+    iterations: int  # even, as the program takes two at a time
+    checked: int  # iterations in 64 bits before anything is timed
+    rounds: int
+    module_runs: int = 1  # runs of the batch that (a) does, one after the other as always
+    test_images: int = 0  # to evaluate on; 0 leaves evaluation out
+    full_data: bool = True
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{NAMES[self.model]}, {'one run' if self.runs == 1 else f'batch of {self.runs}'}"
+
+
+FULL = [
+    Work("svm", 1, iterations=300, checked=100, rounds=7, test_images=10_000),
+    Work("svm", 64, iterations=100, checked=10, rounds=5, module_runs=2),
+    Work("lenet5", 1, iterations=40, checked=20, rounds=5, test_images=10_000),
+    Work("lenet5", 16, iterations=10, checked=4, rounds=5),
+]
+QUICK = [
+    Work("svm", 1, iterations=60, checked=10, rounds=2, test_images=1000, full_data=False),
+    Work("svm", 64, iterations=10, checked=2, rounds=2, full_data=False),
+    Work("lenet5", 1, iterations=10, checked=4, rounds=2, test_images=1000, full_data=False),
+    Work("lenet5", 16, iterations=2, checked=2, rounds=2, full_data=False),
+]
+
+
+def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure every line, each in a process of its own, and judge."""
+    began, parts = now(), []
+    clock = time.perf_counter()
+    for work in QUICK if quick else FULL:
+        say(f"{work.name}: ours and {len(PEERS)} others, {work.iterations} iterations, in turns")
+        parts.append(in_own_process(measure, work))
+    works = [work for part in parts for work in part["works"]]
+    return {
+        "suite": "peers",
+        "quick": quick,
+        "began": began,
+        "seconds": time.perf_counter() - clock,
+        "versions": versions(),
+        "machines": [part["machine"] for part in parts],
+        "works": works,
+        "verdicts": [verdict.to_dict() for verdict in verdicts(works)],
+    }
+
+
+def measure(work: Work) -> dict[str, Any]:
+    """One line, in a process whose JAX has not started yet: agreement first, then time."""
+    start(work.runs)
+    return measure_here(work)
+
+
+def measure_here(work: Work) -> dict[str, Any]:
+    """The same with JAX as it is."""
+    import jax
+
+    from benchmarks.agreement import check_agreement, check_evaluation
+    from benchmarks.data import images_of_paper
+    from benchmarks.limits import iteration_flops, pass_bytes
+    from benchmarks.ours import batch_of, one_run, problem_of
+    from efhc_jax.paper.settings import curves
+
+    data = images_of_paper(max(work.test_images, 1), work.full_data)
+    experiment = curves(work.model, "paper").experiment
+    peers = _modules()
+
+    def ours_for(iterations: int) -> Any:
+        if work.runs == 1:
+            return one_run(experiment, data, iterations)
+        return batch_of(experiment, data, iterations, work.runs)
+
+    with jax.enable_x64(True):
+        checked = ours_for(work.checked)
+        agreement = check_agreement(checked, problem_of(checked, data), peers).to_dict()
+        if work.test_images:
+            agreement["accuracy"] = check_evaluation(checked, data, peers)
+    ours = ours_for(work.iterations)
+    problem = problem_of(ours, data)
+    timings, rates, links = _time_iterations(work, ours, problem, peers)
+    common = {
+        "model": work.model,
+        "devices": experiment.devices,
+        "batch_size": experiment.batch_size,
+        "parameters": ours.parameters,
+        "dataset": data.name,
+        "agreement": agreement,
+        "product_rates": rates,
+    }
+    size = (ours.parameters, experiment.devices)
+    works = [
+        common
+        | {
+            "name": work.name,
+            "kind": "iterations",
+            "runs": work.runs,
+            "iterations": work.iterations,
+            "accelerators": ours.spec.layout.accelerators,
+            "block": ours.spec.layout.block or work.runs,
+            "compile_seconds": ours.compile_seconds,
+            "memory_bytes": ours.memory,
+            "links_used": links,
+            "flops": iteration_flops(work.model, *size, experiment.batch_size, links),
+            "bytes": pass_bytes(*size),
+            "timings": timings,
+        }
+    ]
+    if work.test_images:
+        works.append(common | _evaluation(work, ours, problem, data, peers))
+    return {"machine": machine(), "works": works}
+
+
+def _modules() -> dict[str, ModuleType]:
+    from benchmarks.peers import numpy_stacked, torch_modules, torch_stacked
+
+    return {
+        "torch_modules": torch_modules,
+        "torch_stacked": torch_stacked,
+        "numpy_stacked": numpy_stacked,
+    }
+
+
+def _does(work: Callable[..., Any], *arguments: Any) -> Contender:
+    return Contender(lambda _: work(*arguments))
+
+
+def _time_iterations(
+    work: Work, ours: Any, problem: Any, peers: dict[str, ModuleType]
+) -> tuple[dict[str, Any], dict[str, float], float]:
+    """Seconds a run-iteration of everybody, the rates of matrix products, and links in use."""
+    from benchmarks.limits import matrix_products, pass_over_models, product_flops
+    from benchmarks.peers.problem import blocks
+
+    layout = ours.spec.layout
+    weights = ours.states.weights
+    contenders = {"ours": ours.contender()}
+    share = {"ours": 1 / (work.iterations * work.runs)}
+    for name, peer in peers.items():
+        some = work.module_runs if name == "torch_modules" else work.runs
+        part = next(blocks(problem, some))
+        contenders[name] = _does(peer.run, part, "float32", peer.load(part))
+        share[name] = 1 / (work.iterations * some)
+    layouts = {"pass": layout._replace(block=0)}
+    if layout.block and layout.block * layout.accelerators < ours.runs:
+        layouts["pass in blocks"] = layout
+    for name, where in layouts.items():
+        contenders[name] = pass_over_models(where, weights, work.iterations)
+        share[name] = share["ours"]
+    products = matrix_products(layout)
+    timed = alternate(contenders | products, work.rounds)
+    timings = {name: timed[name].to_dict(share[name]) for name in contenders}
+    rates = {name: product_flops(name, layout) / timed[name].best for name in products}
+    _, recorded = ours.advanced(ours.fresh())
+    return timings, rates, float(recorded["links_used"].mean())
+
+
+def _evaluation(
+    work: Work, ours: Any, problem: Any, data: Any, peers: dict[str, ModuleType]
+) -> dict[str, Any]:
+    """Seconds of an evaluation of all devices, on the models before the first iteration."""
+    from benchmarks.limits import forward_flops, matrix_products, product_flops
+    from benchmarks.ours import evaluation
+
+    weights, layout = problem.weights[0], ours.spec.layout
+    contenders = {"ours": evaluation(ours, data)}
+    for name, peer in peers.items():
+        contenders[name] = _does(peer.evaluate, work.model, weights, data.test_images, data.test_labels)
+    products = matrix_products(layout)
+    timed = alternate(contenders | products, max(2, work.rounds - 2))
+    models = len(weights) + 1  # ours evaluates the average model as well
+    return {
+        "name": f"{NAMES[work.model]}, evaluation",
+        "kind": "evaluation",
+        "runs": 1,
+        "images": work.test_images,
+        "flops": models * work.test_images * forward_flops(work.model, ours.parameters),
+        "timings": {name: timed[name].to_dict() for name in contenders},
+        "product_rates": {name: product_flops(name, layout) / timed[name].best for name in products},
+    }
+
+
+# Targets ---------------------------------------------------------------------------------------------
+
+
+class Target(NamedTuple):
+    """What a line is to reach; None where nothing is asked."""
+
+    modules: float | None  # times faster than (a)
+    stacked: float  # times faster than the faster of (b) and (c)
+    passes: float | None = None  # at most this many times a pass over W and Ŵ
+    rate: float | None = None  # at least this share of the rate of matrix products
+
+
+TARGETS = {
+    ("svm", "one run"): Target(60, 10),
+    ("svm", "batch"): Target(100, 5, passes=1.5),
+    ("lenet5", "one run"): Target(15, 3),
+    ("lenet5", "batch"): Target(30, 4, rate=0.15),
+    ("svm", "evaluation"): Target(None, 2, rate=0.5),
+    ("lenet5", "evaluation"): Target(None, 2, rate=0.25),
+}
+
+
+def verdicts(works: list[dict[str, Any]]) -> list[Verdict]:
+    """Every target beside what was measured."""
+    found = []
+    for work in works:
+        kind = "batch" if work["runs"] > 1 else "one run"
+        target = TARGETS[work["model"], "evaluation" if work["kind"] == "evaluation" else kind]
+        best = {name: timing["best"] for name, timing in work["timings"].items()}
+        ours = best["ours"]
+        if target.modules is not None:
+            speed = best["torch_modules"] / ours
+            found.append(Verdict(work["name"], "times as fast as (a)", speed, target.modules))
+        rival = min(STACKED, key=lambda name: best[name])
+        against = f"times as fast as {PEERS[rival][:3]}, the faster stacked one"
+        found.append(Verdict(work["name"], against, best[rival] / ours, target.stacked))
+        if target.passes is not None:
+            against = "times as long as one pass over W and Ŵ"
+            passes = ours / best["pass"]
+            found.append(Verdict(work["name"], against, passes, target.passes, at_least=False))
+            if "pass in blocks" in best:
+                passes = ours / best["pass in blocks"]
+                against = "times as long as that pass in blocks"
+                found.append(Verdict(work["name"], against, passes, None, at_least=False))
+        if target.rate is not None:
+            share = work["flops"] / ours / max(work["product_rates"].values())
+            against = "of the machine's matrix-product rate"
+            found.append(Verdict(work["name"], against, share, target.rate, percent=True))
+    return found

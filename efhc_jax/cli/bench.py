@@ -1,0 +1,89 @@
+"""`efhc bench`: speed, measured."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from efhc_jax.cli.flags import Folder
+from efhc_jax.errors import ExperimentError
+from efhc_jax.files import output_folder, written_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SUITES = ("peers", "scaling", "startup")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure the speed: against PyTorch and NumPy, against the machine's limits, and with size.
+
+    It works from a checkout of the project. Let nothing else run meanwhile.
+    """
+
+    suite: Literal["all", "peers", "scaling", "startup"] = "all"
+    """peers: side by side with others, for which PyTorch is needed; scaling: growth with the number of
+    devices, runs, parameters and samples; startup: what a user waits for."""
+    out: Folder = Path("out/bench")
+    """Folder for the report: JSON, Markdown and PNG of each suite."""
+    quick: bool = False
+    """A small version of each suite, of about a minute: to see that it works, not to quote."""
+
+    def execute(self) -> None:
+        """Measure, then print, store and draw."""
+        import importlib
+        import importlib.util
+
+        from rich.console import Console
+
+        use_checkout()
+        wanted = SUITES if self.suite == "all" else (self.suite,)
+        if "peers" in wanted and not importlib.util.find_spec("torch"):
+            raise ExperimentError(
+                'suite=peers: needs PyTorch; install the extra, pip install -e ".[bench]", '
+                "or choose another suite"
+            )
+        console = Console()
+        with output_folder(self.out):
+            for name in wanted:
+                suite = importlib.import_module(f"benchmarks.suites.{name}")
+                self._finish(suite.run(self.quick, lambda line: print(line, flush=True)), console)
+
+    def _finish(self, report: dict[str, Any], console: Console) -> None:
+        import json
+
+        from benchmarks.pictures import draw
+        from benchmarks.report import as_markdown, as_table, sheets
+        from efhc_jax.figures import save_figure
+
+        for sheet in sheets(report):
+            console.print(as_table(sheet))
+        stem = self.out / report["suite"]
+        texts = {".json": json.dumps(report, indent=1, allow_nan=False), ".md": as_markdown(report)}
+        written = []
+        for ending, text in texts.items():
+            with written_whole(stem.with_suffix(ending)) as part:
+                part.write_text(text, encoding="utf-8")
+            written.append(stem.with_suffix(ending))
+        written.append(save_figure(draw(report), stem.with_suffix(".png")))
+        for path in written:
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+
+
+def use_checkout() -> None:
+    """Let `benchmarks` be imported from the checkout that this package is part of.
+
+    Raises:
+        ExperimentError: the package was installed without the rest of the project.
+    """
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "benchmarks" / "suites").is_dir():
+        raise ExperimentError(
+            "bench: the peers and suites are not part of the installed package; clone the project and "
+            'install it from there, pip install -e ".[bench]"'
+        )
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
