@@ -1,0 +1,39 @@
+"""`efhc animate`: a run as a moving picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from efhc_jax.cli.flags import OptionalFile
+
+
+@dataclass(frozen=True)
+class Animate:
+    """Draw the network of a run over time as a GIF, from a file that was made with --audit."""
+
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
+    """The netCDF file."""
+    select: Annotated[tuple[str, ...], tyro.conf.arg(metavar="AXIS=VALUE …")] = ()
+    """The run to show, where the file holds a sweep."""
+    frames: int = 120
+    """How many pictures, spread evenly over the iterations."""
+    out: OptionalFile = None
+    """GIF to write. Beside the file by default."""
+
+    def execute(self) -> None:
+        """Draw and write."""
+        from efhc_jax.activity import one_run
+        from efhc_jax.animation import animate
+        from efhc_jax.cli.plot import selected
+        from efhc_jax.figures import only
+        from efhc_jax.results import load
+
+        grid = load(self.file)
+        for choice in self.select:
+            grid = selected(grid, choice)
+        run = one_run(only(grid, set()), {})
+        print(f"wrote {animate(run, self.out or self.file.with_suffix('.gif'), self.frames)}")

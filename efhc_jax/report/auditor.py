@@ -1,0 +1,49 @@
+"""The theorem's assumptions on many runs, which share their data and the least loss."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from efhc_jax.audits import audit, least_loss
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.errors import DataError
+
+if TYPE_CHECKING:
+    import xarray
+
+    from efhc_jax.theory import Optimum
+
+_PROBLEM = (  # the settings that F* depends on
+    *("model", "dataset", "devices", "split"),
+    *("labels_per_device", "dirichlet_alpha", "batch_size", "seed"),
+)
+
+
+class Auditor:
+    """Audits runs, and looks up data and F* only once."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, Dataset | None] = {}
+        self._optima: dict[tuple[Any, ...], Optimum | None] = {}
+
+    def findings(self, run: xarray.Dataset) -> list[list[str]]:
+        """Name, verdict and figure of every finding."""
+        experiment = Experiment.from_json(run.attrs["experiment"])
+        data = self._load(experiment.dataset)
+        optimum = self._optimum(experiment, data) if data and "global_loss" in run else None
+        return [[one.name, one.verdict, one.figure] for one in audit(run, data, optimum)]
+
+    def _load(self, name: str) -> Dataset | None:
+        if name not in self._data:
+            self._data[name] = None
+            with contextlib.suppress(DataError):  # some findings need no data
+                self._data[name] = load_dataset(name)
+        return self._data[name]
+
+    def _optimum(self, experiment: Experiment, data: Dataset) -> Optimum | None:
+        problem = tuple(getattr(experiment, name) for name in _PROBLEM)
+        if problem not in self._optima:
+            self._optima[problem] = least_loss(experiment, data)
+        return self._optima[problem]

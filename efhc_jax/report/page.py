@@ -1,0 +1,121 @@
+"""The values of result files, put into one page that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+import importlib.resources
+import json
+import math
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.figures import swept
+from efhc_jax.files import written_whole
+from efhc_jax.progress import item_progress
+from efhc_jax.report.studies import study_values
+from efhc_jax.results import load
+
+if TYPE_CHECKING:
+    import xarray
+
+_ROOM = 2_500_000  # characters for the values of all files together
+_SCRIPTS = ("base.js", "charts.js", "activity.js", "page.js")
+
+
+def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | None = None) -> Path:
+    """Write one self-contained page about results.
+
+    Args:
+        files: netCDF files of runs or sweeps, or folders that hold them, such as that of Figure 1.
+        out: the HTML file to write.
+        progress: show a bar; by default only on a terminal.
+
+    Returns:
+        Where it was written.
+
+    Raises:
+        ExperimentError: there is no file, or `out` does not end in .html.
+        DataError: a file cannot be read.
+    """
+    out = Path(out)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ExperimentError(f"out={out}: give a file ending in .html")
+    paths = result_files(files)
+    grids = [load(path) for path in paths]
+    runs = sum(_runs(grid) for grid in grids)
+    room = _ROOM // len(grids)
+    with item_progress(runs, "report", progress) as tick:
+        studies = [
+            study_values(grid, _short(path), room, tick) for path, grid in zip(paths, grids, strict=True)
+        ]
+    title = studies[0]["title"] if len(studies) == 1 else f"{len(studies)} results"
+    claims = _claims(paths)
+    if claims:
+        title = "Figure 1: EF-HC and its baselines"
+    with written_whole(out) as part:
+        part.write_text(page(title, {"claims": claims, "studies": studies}), encoding="utf-8")
+    return out
+
+
+def result_files(files: Sequence[str | Path]) -> list[Path]:
+    """The files themselves, with folders replaced by the results in them and one level below."""
+    if not files:
+        raise ExperimentError("FILE: give one or more netCDF files, or a folder that holds them")
+    found: list[Path] = []
+    for file in map(Path, files):
+        if not file.is_dir():
+            found.append(file)
+            continue
+        inside = sorted([*file.glob("*.nc"), *file.glob("*/*.nc")], key=_reading_order)
+        if not inside:
+            raise DataError(f"{file}: no netCDF file in this folder or one level below")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def page(title: str, values: dict[str, Any]) -> str:
+    """The page as text. Nothing in the values can end the script that holds them."""
+    embedded = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        embedded = embedded.replace(character, f"\\u{ord(character):04x}")
+    return string.Template(_text("template.html")).substitute(
+        title=html.escape(title),
+        style=_text("report.css"),
+        script="\n".join(map(_text, _SCRIPTS)),
+        values=embedded,
+    )
+
+
+def _text(name: str) -> str:
+    return importlib.resources.files("efhc_jax.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _runs(grid: xarray.Dataset) -> int:
+    return math.prod(grid.sizes[axis] for axis in swept(grid))
+
+
+def _reading_order(path: Path) -> tuple[str, str]:
+    """Figure 1's curves before its connectivity, SVM before LeNet5; all others by name."""
+    name = str(path).replace("lenet5-", "z-").replace("-connectivity", "-z")
+    return name, str(path)
+
+
+def _short(path: Path) -> str:
+    return str(Path(*path.parts[-2:]))
+
+
+def _claims(paths: list[Path]) -> list[dict[str, Any]]:
+    """What `efhc figure1` wrote beside the sweeps, each file once."""
+    beside = {folder / "claims.json": None for path in paths for folder in path.parents[:2]}
+    claims: list[dict[str, Any]] = []
+    for file in beside:
+        if not file.is_file():
+            continue
+        try:
+            claims += json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"{file}: cannot be read ({error})") from None
+    return claims

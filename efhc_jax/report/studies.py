@@ -1,0 +1,276 @@
+"""A result file as plain values: its setting, its figures and its curves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from efhc_jax.activity import one_run
+from efhc_jax.analysis import Interval, interval, per_run
+from efhc_jax.config import Experiment
+from efhc_jax.errors import DataError
+from efhc_jax.figures import accuracy_by_time, describe, look_of, swept, time_at_evaluations
+from efhc_jax.report.again import command
+from efhc_jax.report.auditor import Auditor
+from efhc_jax.report.packing import numbers, some_of, stretches
+from efhc_jax.report.runs import Detail, Room, run_values
+
+if TYPE_CHECKING:
+    import xarray
+
+_MOST_EVALUATIONS = 150
+_MOST_RATES = 120  # points of the curve of transmission times
+_FEWEST_FRAMES = 200  # of a run's network; fewer runs are shown before there are fewer frames
+_SHOWN_FIRST = (
+    "model",
+    "dataset",
+    "policy",
+    "devices",
+    "split",
+    "labels_per_device",
+    "batch_size",
+    "iterations",
+    "graph",
+    "connectivity",
+    "dynamics",
+    "r",
+    "heterogeneity",
+    "seed",
+)
+
+Tick = Callable[[], Any]
+
+
+class Points(NamedTuple):
+    """Where the curves of a study have their points."""
+
+    evaluations: np.ndarray  # positions among the evaluations
+    rates: np.ndarray  # where each stretch of iterations begins, and where the last ends
+
+
+def study_values(
+    grid: xarray.Dataset, name: str, room: int, tick: Tick = lambda: None
+) -> dict[str, Any]:
+    """All that the page shows of one file.
+
+    Args:
+        grid: a sweep, or a run.
+        name: of the file.
+        room: characters that it may take.
+        tick: called after each run.
+
+    Raises:
+        DataError: there is nothing to show.
+    """
+    if not grid.sizes["evaluation"]:
+        raise DataError(f"{name}: holds no evaluation, so there is nothing to report")
+    experiment = Experiment.from_json(grid.attrs["experiment"])
+    axes = {axis: grid[axis].values.tolist() for axis in swept(grid)}
+    points = Points(
+        some_of(grid.sizes["evaluation"], _MOST_EVALUATIONS), stretches(grid.sizes["step"], _MOST_RATES)
+    )
+    hue = "policy" if "policy" in axes else next((axis for axis in axes if axis != "seed"), None)
+    values: dict[str, Any] = {
+        "name": name,
+        "title": describe(experiment),
+        "setting": _setting(experiment, axes),
+        "toml": experiment.to_toml(),
+        "command": command(experiment, axes, audit="fired" in grid),
+        "origin": _origin(grid),
+        "axes": [
+            {"name": axis, "values": options, "labels": [_label(axis, option) for option in options]}
+            for axis, options in axes.items()
+        ],
+        "hue": hue,
+        "looks": _looks(experiment, axes, hue),
+        "iterations": numbers(grid.iteration.values[points.evaluations]),
+        "rates": numbers((points.rates[:-1] + points.rates[1:]) / 2),
+        "headline": _headline(grid),
+        "curves": {},
+        "runs": {},
+        "places": [],
+        "audited": "fired" in grid and "adjacency" in grid,
+        "notes": [],
+    }
+    others = [axis for axis in axes if axis != "seed"]
+    for place in np.ndindex(*(grid.sizes[axis] for axis in others)):
+        part = grid.isel(dict(zip(others, place, strict=True)))
+        values["curves"][_key(place)] = _curves(part, points)
+    _add_runs(values, grid, axes, points, room - len(json.dumps(values)), tick)
+    _add_notes(values, grid, axes, points)
+    return values
+
+
+def _add_runs(
+    values: dict[str, Any],
+    grid: xarray.Dataset,
+    axes: dict[str, list[Any]],
+    points: Points,
+    room: int,
+    tick: Tick,
+) -> None:
+    """Every run by itself, as many as there is room for: all settings of a seed before the next seed."""
+    places = np.ndindex(*(len(options) for options in axes.values()))
+    choices = [dict(zip(axes, place, strict=True)) for place in places]
+    choices.sort(key=lambda choice: choice.get("seed", 0))
+    begun = grid.transmission_time.isel(step=slice(1)).count("step")
+    moved = [choice for choice in choices if begun.isel(choice)]
+    if not moved:
+        return
+    detail = Detail(values["places"], points.evaluations, Auditor())
+
+    def shown(choice: dict[str, int], frames: int, audited: bool) -> dict[str, Any]:
+        run = one_run(grid, choice)
+        return run_values(run, detail, frames, audited) | {"curves": _run_curves(run, points)}
+
+    cost = Room.of(shown(moved[0], frames=1, audited=False))
+    values["places"].clear()
+    kept = int(np.clip(room // (cost.fixed + _FEWEST_FRAMES * cost.thin), 1, len(moved)))
+    frames = cost.frames(room / kept, grid.sizes["step"])
+    for choice in moved[:kept]:
+        place = _key(tuple(choice.values()))
+        values["runs"][place] = shown(choice, frames, audited=choice.get("seed", 0) == 0)
+        tick()
+
+
+def _add_notes(
+    values: dict[str, Any], grid: xarray.Dataset, axes: dict[str, list[Any]], points: Points
+) -> None:
+    """What was thinned out to keep the page small."""
+    notes, evaluations = values["notes"], grid.sizes["evaluation"]
+    if len(points.evaluations) < evaluations:
+        notes.append(f"Curves show {len(points.evaluations)} of {evaluations:,} evaluations.")
+    runs = int(np.prod([len(options) for options in axes.values()]))
+    if len(values["runs"]) < runs:
+        notes.append(
+            f"{len(values['runs']):,} of {runs:,} runs are here one by one, "
+            "the others in the figures and means alone."
+        )
+    lengths = [run["edges"]["length"] for run in values["runs"].values() if run["use"]]
+    length = max(lengths, default=1)
+    if length > 1:
+        notes.append(
+            f"Broadcasts and links are shown in stretches of {length} iterations: "
+            "brightness is the share of iterations in which a device broadcast, "
+            "and a link lights up if it was used in any of them."
+        )
+
+
+def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[str]]:
+    """The settings that people ask for first, and all others that are not the default."""
+    usual = Experiment().to_dict()
+    rows = []
+    for name, value in experiment.to_dict().items():
+        if name in axes:
+            rows.append([name, ", ".join(_label(name, option) for option in axes[name])])
+        elif name in _SHOWN_FIRST or value != usual[name]:
+            rows.append([name, _label(name, value)])
+    return rows
+
+
+def _origin(grid: xarray.Dataset) -> list[list[str]]:
+    versions = json.loads(grid.attrs["versions"]) | {"python": grid.attrs["python"]}
+    return [
+        ["made", str(grid.attrs["created"])],
+        ["took", f"{grid.attrs['seconds']:,.1f} seconds"],
+        ["on", str(grid.attrs["platform"])],
+        ["with", ", ".join(f"{name} {version}" for name, version in versions.items())],
+    ]
+
+
+def _looks(experiment: Experiment, axes: dict[str, list[Any]], hue: str | None) -> list[dict[str, str]]:
+    """Label and colour of each line, the same as in the pictures."""
+    axis, options = (hue, axes[hue]) if hue else ("policy", [experiment.policy])
+    looks = [look_of(axis, option, position) for position, option in enumerate(options)]
+    return [{"label": look.label, "color": look.color, "dashes": look.dashes} for look in looks]
+
+
+def _headline(grid: xarray.Dataset) -> dict[str, Any]:
+    """The figures that people look at first: for each setting, the mean over seeds and its interval."""
+    last = grid.isel(evaluation=-1)
+    columns = {
+        "final accuracy (%)": 100 * per_run(last, "accuracy"),
+        "worst device (%)": 100 * last.accuracy.min("device"),
+        "average model (%)": 100 * last.mean_model_accuracy,
+        "transmission time": grid.transmission_time.sum("step", skipna=False),
+        "broadcasts per device and iteration": per_run(last, "broadcasts") / max(1, int(last.iteration)),
+        "consensus error": last.consensus_error,
+    }
+    for budget in grid.budget.values.tolist() if "budget" in grid.dims else []:
+        at = grid.accuracy_at_budget.sel(budget=budget).mean("device")
+        columns[f"accuracy within time {budget:,.6g} (%)"] = 100 * at
+    found = [_plain(interval(column)) for column in columns.values()]
+    others = [axis for axis in swept(grid) if axis != "seed"]
+    rows = [
+        {
+            "place": _key(place),
+            "cells": [numbers([part[place] for part in bounds]) for bounds in found],
+        }
+        for place in np.ndindex(*(grid.sizes[axis] for axis in others))
+    ]
+    return {"columns": list(columns), "rows": rows, "seeds": grid.sizes.get("seed", 1)}
+
+
+def _curves(part: xarray.Dataset, points: Points) -> dict[str, Any]:
+    """Curves of one setting: means over seeds with their intervals, or those of its only run."""
+    if part.sizes.get("seed", 1) < 2:
+        return _run_curves(part.squeeze("seed") if "seed" in part.dims else part, points)
+    kept = part.isel(evaluation=points.evaluations)
+    time, by_time = accuracy_by_time(part)
+    rates = interval(_rates(part.transmission_time, points))
+    return {
+        "accuracy": _band(interval(100 * per_run(kept, "accuracy"))),
+        "by_time": _band(by_time) | {"x": numbers(time)},
+        "rate": _band(rates),
+        "consensus": _band(interval(kept.consensus_error)),
+    }
+
+
+def _run_curves(run: xarray.Dataset, points: Points) -> dict[str, Any]:
+    """Curves of one run: accuracies from the worst to the best device, the others without a band."""
+    here = points.evaluations[points.evaluations < run.sizes["evaluation"]]
+    accuracy = 100 * run.accuracy.isel(evaluation=here)
+    devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
+    return {
+        "accuracy": _band(devices),
+        "by_time": _band(devices) | {"x": numbers(time_at_evaluations(run)[here])},
+        "rate": {"mean": numbers(_rates(run.transmission_time, points).values)},
+        "consensus": {"mean": numbers(run.consensus_error.values[here])},
+    }
+
+
+def _rates(time: xarray.DataArray, points: Points) -> xarray.DataArray:
+    """Means of the transmission time over stretches of iterations."""
+    first = points.rates[:-1][points.rates[:-1] < time.sizes["step"]]
+    lengths = np.diff(np.append(first, time.sizes["step"]))
+    values = time.transpose(..., "step")
+    sums = np.add.reduceat(values.values.astype(float), first, axis=-1) if len(first) else values.values
+    return values.isel(step=first).copy(data=sums / lengths)
+
+
+def _band(found: Interval) -> dict[str, Any]:
+    mean, low, high = _plain(found)
+    if np.isnan(low).all():
+        return {"mean": numbers(mean)}
+    return {"mean": numbers(mean), "low": numbers(low), "high": numbers(high)}
+
+
+def _plain(found: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.asarray(found.mean), np.asarray(found.low), np.asarray(found.high)
+
+
+def _label(axis: str, value: Any) -> str:
+    if axis == "policy":
+        return look_of(axis, value, 0).label
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:g}" for one in value) or "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) and axis == "iterations" else str(value)
+
+
+def _key(place: tuple[int, ...]) -> str:
+    return ",".join(map(str, place))

@@ -1,0 +1,177 @@
+"""The page of a report in a real browser: it loads alone, without a complaint, and answers."""
+
+import pytest
+from browser import PROGRAM, Browser
+
+import efhc_jax as efhc
+from efhc_jax.report.page import write_report
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs Chromium (Debian: chromium)")
+
+BASE = efhc.Experiment(
+    model="quadratic",
+    dataset="synthetic",
+    devices=6,
+    connectivity=0.6,
+    iterations=40,
+    eval_every=10,
+    r=200.0,
+    learning_rate=0.05,
+)
+FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+LINES = "[...document.querySelectorAll('.curves .line')].map(line => line.getAttribute('d'))"
+RASTER = "document.querySelector('canvas').toDataURL()"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    grid = efhc.sweep(BASE, policy=["efhc", "rg"], seed=[0, 1], audit=True, progress=False)
+    efhc.save(grid, folder / "sweep.nc")
+    efhc.save(grid.drop_vars(["fired", "adjacency"]), folder / "plain.nc")
+    return write_report([folder / "sweep.nc"], folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.look(1200, 900)
+    browser.open(page)
+    browser.ask(FRAMES)
+    yield browser
+    assert browser.problems == []
+    assert browser.requests == [page.as_uri()]
+
+
+def choose(browser, position):
+    """Click on a policy."""
+    browser.ask(f"document.querySelectorAll('.chip')[{position}].click()")
+    browser.ask(FRAMES)
+
+
+def choose_seed(browser, position):
+    browser.ask(
+        "(() => { const seed = document.querySelector('[data-axis=seed]');"
+        f"seed.value = {position}; seed.dispatchEvent(new Event('change')); }})()"
+    )
+    browser.ask(FRAMES)
+
+
+def scrub(browser, frame):
+    browser.ask(
+        "(() => { const slider = document.querySelector('input[type=range]');"
+        f"slider.value = {frame}; slider.dispatchEvent(new Event('input')); }})()"
+    )
+    browser.ask(FRAMES)
+
+
+def test_every_part_is_there(opened):
+    titles = opened.ask("[...document.querySelectorAll('h2, h3, h4')].map(title => title.textContent)")
+    for part in ("Setting", "Headline figures", "Curves", "Broadcasts and links", "The network"):
+        assert part in titles
+    assert opened.ask("document.querySelectorAll('.curves .line').length") == 8
+    assert opened.ask("document.querySelectorAll('.network .device').length") == 6
+    assert opened.ask("document.querySelectorAll('.audit tbody tr').length") > 8
+    assert opened.ask("document.querySelector('.command').textContent").startswith("efhc sweep --model")
+
+
+def test_the_scrubber_moves_the_network_and_the_raster(opened):
+    states, rasters = set(), set()
+    for frame in (0, 5, 20, 39):
+        scrub(opened, frame)
+        text = opened.ask("document.querySelector('output').textContent")
+        assert text.startswith(f"Iteration {frame}: ")
+        lit = opened.ask("document.querySelectorAll('.link.on').length")
+        assert f"{lit} of " in text
+        states.add(text)
+        rasters.add(opened.ask(RASTER))
+    assert len(states) == len(rasters) == 4
+
+
+def test_what_lights_up_is_what_was_used(opened, page):
+    run = efhc.load(page.parent / "sweep.nc").isel(policy=0, seed=0)
+    for frame in range(0, 40, 3):
+        scrub(opened, frame)
+        assert opened.ask("document.querySelectorAll('.link.on').length") == run.links_used[frame]
+        assert opened.ask("document.querySelectorAll('.fires').length") == run.fired[frame].sum()
+
+
+def test_playing_goes_on_by_itself_and_stops(opened):
+    scrub(opened, 36)
+    opened.ask("document.querySelector('.player button').click()")
+    opened.ask("new Promise(done => setTimeout(done, 1500))")
+    assert opened.ask("document.querySelector('input[type=range]').value") == "39"
+    assert "Play" in opened.ask("document.querySelector('.player button').textContent")
+
+
+def test_choosing_a_policy_changes_what_is_shown(opened):
+    raster, command = opened.ask(RASTER), "document.querySelector('tr.chosen').textContent"
+    assert "EF-HC" in opened.ask(command)
+    widths = (
+        "[...document.querySelectorAll('.curves .line')].map(line => line.getAttribute('stroke-width'))"
+    )
+    colors = "[...document.querySelectorAll('.curves .line')].at(-1).getAttribute('stroke')"
+    assert opened.ask(colors) == "#0072B2", "the chosen policy lies on top"
+    choose(opened, 1)
+    assert "RG" in opened.ask(command)
+    assert opened.ask(colors) == "#CC79A7"
+    assert opened.ask(RASTER) != raster
+    assert set(opened.ask(widths)) == {"1.5", "2.6"}
+
+
+def test_choosing_a_seed_changes_the_curves(opened):
+    found = [opened.ask(LINES)]
+    for seed in (0, 1):
+        choose_seed(opened, seed)
+        found.append(opened.ask(LINES))
+    assert all(len(lines) == 8 for lines in found)
+    assert len({str(lines) for lines in found}) == 3
+    assert "first seed alone" in opened.ask("document.body.textContent")
+    choose_seed(opened, -1)
+    assert opened.ask(LINES) == found[0]
+
+
+def test_values_are_shown_under_the_pointer(opened):
+    opened.ask("document.querySelector('.curves .chart').scrollIntoView({block: 'center'})")
+    box = opened.ask(
+        "(() => { const box = document.querySelector('.curves .chart').getBoundingClientRect();"
+        "return [box.left + box.width / 2, box.top + box.height / 2]; })()"
+    )
+    opened.point(*box)
+    opened.ask(FRAMES)
+    text = opened.ask("document.getElementById('tip').textContent")
+    assert text.startswith("iteration 20")
+    assert "EF-HC: " in text
+    assert "RG: " in text
+    opened.point(1, 1)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_a_phone_in_light_and_dark(browser, page, dark):
+    browser.look(390, 844, dark=dark, phone=True)
+    browser.open(page)
+    browser.ask(FRAMES)
+    assert browser.ask("document.documentElement.scrollWidth") <= 390
+    light = browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(251, 251, 250)"
+    assert light != dark
+    assert browser.problems == []
+
+
+def test_a_file_without_an_audit_and_several_files(browser, page):
+    browser.look(1200, 900)
+    files = [page.parent / "plain.nc", page.parent / "sweep.nc"]
+    browser.open(write_report(files, page.parent / "several.html"))
+    browser.ask(FRAMES)
+    assert browser.ask("document.querySelectorAll('nav a').length") == 2
+    plain = browser.ask("document.querySelector('#study-0').textContent")
+    assert plain.count("efhc sweep --audit records") == 3
+    scrub(browser, 2)
+    text = browser.ask("document.querySelector('#study-0 output').textContent")
+    assert text.startswith("Iterations 20 to 29: ")
+    assert browser.problems == []
+    assert len(browser.requests) == 1
