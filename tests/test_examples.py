@@ -4,6 +4,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +32,11 @@ def test_most_of_the_public_functions_have_an_example():
     assert attempted > 40
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/extending.md", "docs/results.md", "docs/networks.md"]
-)
-def test_python_blocks_of_the_documentation_run(page, monkeypatch):
-    """With fewer iterations; what a block defines, the next ones see."""
-    from efhc_jax import MODELS, POLICIES, Experiment
-    from efhc_jax.graphs import GRAPHS
+@pytest.fixture
+def short_runs(monkeypatch):
+    """Fewer iterations than the examples ask for, and no trace of what they add."""
+    from efhc_jax import GRAPHS, MODELS, POLICIES, Experiment
+    from efhc_jax.data import DATASETS
 
     original = Experiment.__post_init__
 
@@ -46,8 +46,20 @@ def test_python_blocks_of_the_documentation_run(page, monkeypatch):
         original(self)
 
     monkeypatch.setattr(Experiment, "__post_init__", short)
-    families = POLICIES, MODELS, GRAPHS
-    before = [set(family) for family in families]
+    families = POLICIES, MODELS, GRAPHS, DATASETS
+    before = [dict(family) for family in families]
+    yield
+    for family, known in zip(families, before, strict=True):
+        family.clear()
+        family.update(known)
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/extending.md", "docs/results.md", "docs/networks.md", "docs/theorem.md"]
+)
+def test_python_blocks_of_the_documentation_run(page, short_runs, tmp_path, monkeypatch):
+    """What a block defines, the next ones see."""
+    monkeypatch.chdir(tmp_path)  # for what they write
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8), np.tile(np.arange(10), 6)
     names = {
@@ -55,13 +67,52 @@ def test_python_blocks_of_the_documentation_run(page, monkeypatch):
         **dict.fromkeys(["train_images", "test_images"], images),
         **dict.fromkeys(["train_labels", "test_labels"], labels.astype(np.int32)),
     }
-    try:
-        for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
-            exec(block, names)
-    finally:
-        for family, known in zip(families, before, strict=True):
-            for name in set(family) - known:
-                del family[name]
+    run_blocks(page, names)
+
+
+def test_the_tutorial_reads_what_its_command_writes(short_runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tiny = efhc_jax.Experiment(dataset="synthetic", devices=3)
+    efhc_jax.sweep(tiny, out="out/compare", policy=["efhc", "zt"], seed=range(2))
+    run_blocks("docs/tutorial.md", {})
+    assert re.search(r"efhc: .* points \(", capsys.readouterr().out)
+
+
+def run_blocks(page, names):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("policy", "thrifty: transmission time"),
+        ("graph", "two_rooms: consensus error"),
+        ("model", "accuracy"),
+        ("dataset", "efhc: accuracy"),
+    ],
+)
+def test_one_file_adds_a_member(kind, said, short_runs, capsys):
+    runpy.run_path(str(ROOT / "examples" / f"add_{kind}.py"), run_name="__main__")
+    assert said in capsys.readouterr().out
+
+
+def test_the_command_line_with_parts_of_your_own(short_runs, monkeypatch, tmp_path):
+    """All four at once, by the names that their files give them."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    words = "run --policy thrifty --graph two_rooms --dataset stripes --model perceptron --devices 4"
+    monkeypatch.setattr("sys.argv", ["my_efhc.py", *words.split(), "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_path(str(ROOT / "examples" / "my_efhc.py"), run_name="__main__")
+    assert stop.value.code == 0
+    [written] = tmp_path.glob("*.nc")
+    stored = efhc_jax.Experiment.from_json(efhc_jax.load(written).attrs["experiment"])
+    chosen = (stored.policy, stored.graph, stored.dataset, stored.model)
+    assert chosen == ("thrifty", "two_rooms", "stripes", "perceptron")
+    for name in [name for name in sys.modules if name.startswith("add_")]:
+        del sys.modules[name]
 
 
 def test_the_example_files_are_the_papers_settings():

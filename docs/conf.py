@@ -1,0 +1,77 @@
+"""How Sphinx builds these pages; `scripts/docs` calls it."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "extensions"))
+
+import efhc_jax  # noqa: E402
+
+project = "efhc-jax"
+author = "The efhc_jax developers"
+copyright = "2026, the efhc_jax developers; MIT licence"
+version = release = efhc_jax.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "commands",  # docs/extensions: the command line, as the program describes it
+    "mathml",  # docs/extensions: formulas as MathML, so that pages need no network
+]
+exclude_patterns = ["_build", "extensions", "performance/*.md"]  # the latter are included in their page
+suppress_warnings = ["toc.not_included"]  # tables that commands write are reached by links
+
+html_theme = "sphinx_book_theme"
+html_title = f"efhc-jax {release}"
+html_theme_options = {
+    "show_toc_level": 2,
+    "home_page_in_toc": True,
+    "use_download_button": False,
+    # The search field stands above the list of pages, so the bar at the top has nothing to show.
+    "navbar_start": [],
+    "navbar_center": [],
+    "navbar_end": [],
+    "navbar_persistent": [],
+}
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 180
+nb_execution_in_temp = True
+
+# Docstrings put code between single backticks.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+napoleon_use_rtype = False
+napoleon_attr_annotations = False
+python_maximum_signature_line_length = 90
+add_module_names = False
+# Shapes and types of other libraries are shown as they are written, and lead nowhere. References in
+# the text use the role py:obj, and each of those must lead somewhere.
+nitpick_ignore_regex = [("py:class", ".*")]
+
+
+def setup(app):  # noqa: D103
+    # A line below a field is its description as it stands; napoleon would take what is before a colon
+    # for a type.
+    described = {}
+
+    def before(app, what, name, obj, options, lines):
+        described[name] = list(lines)
+
+    def after(app, what, name, obj, options, lines):
+        if what == "attribute":
+            lines[:] = described[name]
+
+    app.connect("autodoc-process-docstring", before, priority=400)  # napoleon has 500
+    app.connect("autodoc-process-docstring", after, priority=600)

@@ -1,0 +1,20 @@
+"""The whole command line with parts of your own: import them, and start it.
+
+Run it as you would run efhc, for example:
+python examples/my_efhc.py run --policy thrifty --graph two_rooms --dataset stripes --model perceptron \
+    --learning-rate 0.1 --iterations 500
+"""
+
+import sys
+
+import add_dataset
+import add_graph
+import add_model
+import add_policy
+
+from efhc_jax.cli import main
+
+PARTS = add_dataset, add_graph, add_model, add_policy  # to import them is enough
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""What the documentation says of the program is so."""
+
+import contextlib
+import dataclasses
+import io
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import efhc_jax
+from efhc_jax import cli
+from efhc_jax.data import fashion_mnist
+from efhc_jax.results import DIMENSIONS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(DOCS.glob("*.md")),
+    *sorted((DOCS / "notebooks").glob("*.md")),
+]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands_of(page):
+    """The `efhc` commands of a page's shell blocks, but for those with something left out."""
+    for block in blocks(page, "bash"):
+        for line in re.sub(r"\\\n", " ", block).splitlines():
+            for part in line.split(";"):
+                words = shlex.split(part, comments=True)
+                if "efhc" in words and not any("…" in word for word in words):
+                    yield words[words.index("efhc") + 1 :]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_on_a_page_is_one_that_the_program_takes(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for words in commands_of(page):
+        try:
+            cli.parse(words)
+        except SystemExit:
+            pytest.fail(f"efhc {' '.join(words)}")
+
+
+def test_commands_are_found_and_wrong_ones_are_noticed():
+    found = [words for page in PAGES for words in commands_of(page)]
+    assert len(found) > 10
+    assert {"run", "sweep", "plot", "audit"} <= {words[0] for words in found}
+    with pytest.raises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+        cli.parse(["run", "--no-such-flag"])
+
+
+def faq_entries():
+    for block in blocks(DOCS / "faq.md", "console"):
+        yield re.findall(r"^\$ efhc (.*)\n((?:(?!\$ ).*\n?)*)", block, re.MULTILINE)
+
+
+@pytest.mark.parametrize("entry", list(faq_entries()), ids=lambda entry: entry[-1][0][:40])
+def test_errors_of_the_faq_are_those_of_the_program(entry, monkeypatch, tmp_path, capsys):
+    """On a machine without the full dataset, in a folder with an example of a graph file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("EFHC_DATA_DIR", raising=False)
+    monkeypatch.delenv("TFDS_DATA_DIR", raising=False)
+    monkeypatch.setattr(fashion_mnist, "DEBIAN_DIRECTORY", tmp_path / "no-such-package")
+    shutil.copy(ROOT / "examples" / "links.csv", tmp_path)
+    (tmp_path / "empty").mkdir()
+    for command, expected in entry:
+        try:
+            code = cli.main(shlex.split(command))
+        except SystemExit as stop:  # of the parser
+            code = stop.code
+        printed = capsys.readouterr().err
+        if not expected:
+            assert code == 0
+            continue
+        assert code == 2
+        pattern = ".*".join(re.escape(part) for part in expected.strip().split("…"))
+        assert re.search(pattern, printed, re.DOTALL), printed
+
+
+def test_the_faq_has_its_entries():
+    assert len(list(faq_entries())) > 15
+
+
+def test_every_page_is_in_the_list_of_pages():
+    listed = set()
+    for tree in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL):
+        listed |= {line for line in tree.splitlines() if line and not line.startswith(":")}
+    present = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.parents}
+    assert present - {"index"} <= listed
+
+
+def test_the_readme_leads_somewhere():
+    links = re.findall(r"\]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = (DOCS / "api.md").read_text()
+    missing = [name for name in efhc_jax.__all__ if f":: efhc_jax.{name}\n" not in reference]
+    assert missing == []
+
+
+def test_every_variable_of_a_result_is_explained():
+    page = (DOCS / "results.md").read_text()
+    assert [name for name in DIMENSIONS if f"`{name}`" not in page] == []
+
+
+def test_equations_have_the_papers_numbers():
+    """Sphinx counts labelled equations; the paper's fifteen stand in its order."""
+    labels = re.findall(r"^\$\$ \((\w+)\)$", (DOCS / "mathematics.md").read_text(), re.MULTILINE)
+    assert labels == [f"P{number}" for number in range(1, 16)]
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == efhc_jax.__version__
+    assert citation()["version"] == efhc_jax.__version__
+    assert f"\n## [{efhc_jax.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_citation_has_what_its_format_asks_for():
+    found = citation()
+    assert found["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(found)
+    assert "2204.03726" in found["references"][0]["doi"]
+
+
+def citation():
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text())
+
+
+@pytest.fixture
+def reference(monkeypatch):
+    """The extension of the documentation that describes the command line."""
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    import commands
+
+    yield commands
+    del sys.modules["commands"]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_reference_of_commands_has_every_flag(reference, name):
+    text = reference.section(name, reference.help_of(name))
+    flags = {field.name for field in dataclasses.fields(cli.COMMANDS[name])}
+    if "experiment" in flags or "settings" in flags:
+        flags |= {field.name for field in dataclasses.fields(efhc_jax.Experiment)}
+    for flag in flags - {"experiment", "settings", "file", "files"}:
+        assert re.search(rf"\{{option\}} (--{flag.replace('_', '-')}|{flag.upper()})\b", text), flag
+
+
+def test_a_flag_and_its_description_stay_together(reference):
+    about = reference.help_of("plot")
+    flags = {flag.name: flag.description for group in about.groups.values() for flag in group}
+    assert flags["--y STR"].startswith("Variable to draw.")
+    assert flags["FILE"].startswith("The netCDF file.")
+    described = reference.help_of("run").groups["experiment options"]
+    assert all(flag.description.endswith(")") for flag in described)
