@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from efhc_jax.config import Experiment
     from efhc_jax.data import Dataset, load_dataset
     from efhc_jax.errors import DataError, EfhcError, ExperimentError
+    from efhc_jax.graphs import GRAPHS, from_networkx
     from efhc_jax.mixing import metropolis_weights, mix, transition_matrix, used_links
     from efhc_jax.models import MODELS, make_model
     from efhc_jax.models.base import Model
@@ -30,6 +31,8 @@ _HOMES = {
     "DataError": "errors",
     "EfhcError": "errors",
     "ExperimentError": "errors",
+    "GRAPHS": "graphs",
+    "from_networkx": "graphs",
     "metropolis_weights": "mixing",
     "mix": "mixing",
     "transition_matrix": "mixing",

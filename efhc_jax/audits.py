@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from efhc_jax import theory
 from efhc_jax.config import Experiment
-from efhc_jax.connectivity import broadcast_waits, connection_window, used_links_of
+from efhc_jax.connectivity import broadcast_waits, connection_window, links_in_use
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.policies import POLICIES
-from efhc_jax.theory import Finding, PowerDecay
+from efhc_jax.theory import Finding, Optimum, PowerDecay
 
 if TYPE_CHECKING:
     import xarray
@@ -20,12 +19,17 @@ if TYPE_CHECKING:
 _LOCAL_ITERATIONS = 300  # of the short run from which gradients are estimated
 
 
-def audit(run: xarray.Dataset, data: Dataset | None = None) -> list[Finding]:
-    """Check every assumption of the theorem on a run.
+def audit(
+    run: xarray.Dataset, data: Dataset | None = None, optimum: Optimum | None = None
+) -> list[Finding]:
+    """Check every assumption of the theorem on a run, and the theorem itself.
+
+    For convex models this solves for the least global loss F*, which takes some seconds to minutes.
 
     Args:
         run: what `simulate(…, audit=True)` or `efhc run --audit` gave.
         data: what it was trained on, if it was a dataset of your own.
+        optimum: F*, if `least_loss` of the same model, data and split has been found before.
 
     Returns:
         One finding for each assumption or remark, with the number behind it.
@@ -39,13 +43,14 @@ def audit(run: xarray.Dataset, data: Dataset | None = None) -> list[Finding]:
             "or efhc run --audit"
         )
     experiment = Experiment.from_json(run.attrs["experiment"])
-    schedule = PowerDecay(
-        experiment.learning_rate, experiment.learning_rate_offset, experiment.learning_rate_decay
-    )
+    if data is None:
+        with contextlib.suppress(DataError):  # some findings need no data
+            data = load_dataset(experiment.dataset)
+    schedule = schedule_of(experiment)
     adjacency = run.adjacency.values.astype(bool)
     graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
     fired = run.fired.values.astype(bool)
-    used = _used_links(experiment, fired, graphs)
+    used = links_in_use(POLICIES[experiment.policy], fired, graphs)
     window = connection_window(graphs)
     findings = [theory.simultaneous_exchange(used)]
     if not POLICIES[experiment.policy].coordinated:
@@ -57,8 +62,29 @@ def audit(run: xarray.Dataset, data: Dataset | None = None) -> list[Finding]:
     findings.append(theory.bounded_waits(fired))
     findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
     findings.append(theory.threshold_decay(schedule, schedule))
-    findings.append(_consensus(run))
+    findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
+    findings.append(_optimality(experiment, run, data, optimum))
     return findings
+
+
+def schedule_of(experiment: Experiment) -> PowerDecay:
+    """α(k) of an experiment, and with it γ(k)."""
+    e = experiment
+    return PowerDecay(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay)
+
+
+def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
+    """F* of an experiment's problem, which its policy and network have no part in.
+
+    Returns:
+        None where the model is not known to be convex.
+    """
+    from efhc_jax.optimum import CONVEX, find_optimum
+    from efhc_jax.scenario import split_of
+
+    if experiment.model not in CONVEX:
+        return None
+    return find_optimum(experiment.model, data, split_of(experiment, data))
 
 
 class Suggestion(NamedTuple):
@@ -98,32 +124,28 @@ def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None)
     return Suggestion(r, largest, interval)
 
 
-def _used_links(experiment: Experiment, fired: np.ndarray, graphs: np.ndarray) -> np.ndarray:
-    policy = POLICIES[experiment.policy]
-    if policy.coordinated or not policy.uses_new_links:
-        return np.zeros((*fired.shape, fired.shape[1]), bool)
-    return used_links_of(fired, graphs)
-
-
 def _gradients(experiment: Experiment, run: xarray.Dataset, data: Dataset | None) -> Finding:
     norms = run.gradient_norm.values, run.largest_gradient.values
-    try:
-        data = load_dataset(experiment.dataset) if data is None else data
-    except DataError:  # the bound needs the images; what was seen does not
+    if data is None:  # the bound needs the images; what was seen does not
         return theory.bounded_gradients(*norms, None)
     bounds = theory.gradient_bounds(experiment.model, data.train_images, data.classes)
     return theory.bounded_gradients(*norms, bounds)
 
 
-def _consensus(run: xarray.Dataset) -> Finding:
-    """Part (a) of the theorem, as far as the run went."""
-    iterations, error = run.iteration.values, run.consensus_error.values
-    if len(iterations) < 4:
-        figure = f"{error[0]:.3g} at first, {error[-1]:.3g} at last; too few evaluations for a fit"
-        return Finding("Theorem 1a: consensus", "cannot be known from a finite run", figure, None)
-    fit = theory.decay_fit(iterations, error)
-    trend = (
-        f"falling like k^-{fit.exponent:.2f}" if fit.exponent > 0 else "not falling in its second half"
-    )
-    figure = f"{fit.first:.3g} at first, {fit.last:.3g} at last, {trend}"
-    return Finding("Theorem 1a: consensus", "cannot be known from a finite run", figure, fit.exponent)
+def _optimality(
+    experiment: Experiment, run: xarray.Dataset, data: Dataset | None, optimum: Optimum | None
+) -> Finding:
+    """Part (b) of the theorem, as far as the run went."""
+    from efhc_jax.optimum import CONVEX
+
+    unknown = None
+    if experiment.model not in CONVEX:
+        unknown = f"{experiment.model} is not known to be convex: there is no F* to compare with"
+    elif "global_loss" not in run:
+        unknown = "the run did not keep F(w̄); run it again"
+    elif data is None:
+        unknown = "the training data, for which F* is solved, are not on this machine"
+    optimum = optimum or (least_loss(experiment, data) if unknown is None and data is not None else None)
+    if unknown is not None or optimum is None:
+        return Finding(theory.OPTIMALITY, theory.UNKNOWN, str(unknown), None)
+    return theory.optimality(run.iteration.values, run.global_loss.values, optimum)

@@ -5,17 +5,38 @@ Graphs over time are adjacency (iteration, device, device), or one matrix for a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from efhc_jax.errors import ExperimentError
 
+if TYPE_CHECKING:
+    from efhc_jax.policies import Policy
+
 Link = tuple[int, int, int]  # the iteration in which it was last there, and its two ends
 
 
-def used_links_of(fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
+def links_in_use(policy: Policy, fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
+    """Links that carried parameters under a policy, exactly as in the run.
+
+    None did where a coordinator averages all models, and a new link alone did only where the policy
+    uses new links.
+
+    Args:
+        policy: under which the run was made.
+        fired: who broadcast (step, device).
+        adjacency: (step, device, device), or (device, device) for a graph that never changes.
+
+    Returns:
+        Booleans (step, device, device).
+    """
+    used = used_links_of(fired, adjacency, new_links=policy.uses_new_links)
+    return np.zeros_like(used) if policy.coordinated else used
+
+
+def used_links_of(fired: ArrayLike, adjacency: ArrayLike, new_links: bool = True) -> np.ndarray:
     """Links that carried parameters in each iteration, from who broadcast.
 
     v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1)), with A(−1) = A(0)
@@ -23,6 +44,7 @@ def used_links_of(fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
     Args:
         fired: v, who broadcast (step, device).
         adjacency: A, (step, device, device), or (device, device) for a graph that never changes.
+        new_links: whether a link that was not there before is used for that alone.
 
     Returns:
         Booleans (step, device, device).
@@ -37,7 +59,7 @@ def used_links_of(fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
         raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
     graphs = graphs_of("adjacency", adjacency, fired.shape)
     reached = fired[:, :, None] | fired[:, None, :]
-    if graphs.ndim == 3:
+    if new_links and graphs.ndim == 3:
         reached[1:] |= ~graphs[:-1]
     return reached & graphs
 

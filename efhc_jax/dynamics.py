@@ -9,13 +9,14 @@ of a link and whatever else the run does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from efhc_jax.draws import random_words, uniform
-from efhc_jax.network import behind_slots
+from efhc_jax.nearby import among, near_lists
+from efhc_jax.network import behind_slots, link_numbers
 from efhc_jax.streams import Stream
 
 if TYPE_CHECKING:
@@ -25,11 +26,26 @@ Memory = dict[str, Array]
 
 
 class Now(NamedTuple):
-    """The network in one iteration."""
+    """The network in one iteration.
 
-    links: Bool[Array, "device slot"]  # A(k)
-    present: Bool[Array, "device"]  # devices that are there
-    memory: Memory  # for the next iteration
+    Attributes:
+        links: A(k), in the slots of the run, or in those of `moved`.
+        present: devices that are there.
+        memory: for the next iteration.
+        moved: other devices behind the slots than those of the run, where neighbours come and go.
+    """
+
+    links: Bool[Array, "device slot"]
+    present: Bool[Array, "device"]
+    memory: Memory
+    moved: Moved | None = None
+
+
+class Moved(NamedTuple):
+    """Lists of neighbours of one iteration alone."""
+
+    neighbors: Int[Array, "device slot"]
+    before: Bool[Array, "device slot"]  # A(k−1), in the slots of this iteration
 
 
 class Dynamics(NamedTuple):
@@ -38,12 +54,10 @@ class Dynamics(NamedTuple):
     Attributes:
         begin: from the values of a run to what is remembered before its first iteration.
         at: from the values, what is remembered and k to the network in iteration k.
-        any_pair: whether links may appear between any two devices, not only those of the graph.
     """
 
     begin: Callable[[Hyper], Memory]
     at: Callable[[Hyper, Memory, Int[Array, ""]], Now]
-    any_pair: bool = False
 
 
 def _nothing(hyper: Hyper) -> Memory:
@@ -88,15 +102,17 @@ def _periodic(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
 
 
 def _mobility_begin(hyper: Hyper) -> Memory:
-    return {"places": hyper.change.places, "targets": _waypoints(hyper, jnp.int32(-1))}
+    places = hyper.change.places
+    memory = {"places": places, "targets": _waypoints(hyper, jnp.int32(-1))}
+    if hyper.neighbors is None:
+        return memory
+    lists, missed = near_lists(places, hyper.change.radius, hyper.neighbors.shape[1])
+    return memory | {"lists": lists, "missed": missed}
 
 
 def _mobility(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
     """Random waypoint: devices walk to a random place, then to another; links are by distance."""
     places, targets = memory["places"], memory["targets"]
-    x, y = places[:, 0], places[:, 1]
-    squared = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
-    near = (squared <= hyper.change.radius**2) & ~jnp.eye(len(x), dtype=bool)
     way = targets - places
     distance = jnp.sqrt(jnp.sum(way**2, axis=1, keepdims=True))
     arrives = distance <= hyper.change.speed
@@ -105,7 +121,21 @@ def _mobility(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
         "places": places + stride,
         "targets": jnp.where(arrives, _waypoints(hyper, iteration), targets),
     }
-    return Now(near, _everybody(hyper), following)
+    if hyper.neighbors is None:
+        return Now(_near(places, hyper.change.radius), _everybody(hyper), following)
+    devices, slots = hyper.neighbors.shape
+    lists, missed = near_lists(places, hyper.change.radius, slots)
+    links = lists < devices
+    neighbors = jnp.where(links, lists, jnp.arange(devices, dtype=lists.dtype)[:, None])
+    following |= {"lists": lists, "missed": memory["missed"] + missed}
+    moved = Moved(neighbors, links & among(lists, memory["lists"]))
+    return Now(links, _everybody(hyper), following, moved)
+
+
+def _near(places: Float[Array, "device 2"], radius: Float[Array, ""]) -> Bool[Array, "device device"]:
+    x, y = places[:, 0], places[:, 1]
+    squared = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
+    return (squared <= radius**2) & ~jnp.eye(len(x), dtype=bool)
 
 
 def _churn_begin(hyper: Hyper) -> Memory:
@@ -124,9 +154,10 @@ def _churn(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
 
 
 def _trace(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """The graphs of a file, one for each iteration; the last one stays."""
-    last = hyper.change.graphs.shape[0] - 1
-    return Now(hyper.change.graphs[jnp.minimum(iteration, last)], _everybody(hyper), memory)
+    """The graphs of a file, each from its time on until the next."""
+    times, links = hyper.change.graphs
+    newest = jnp.searchsorted(times, iteration, side="right") - 1
+    return Now(links[newest], _everybody(hyper), memory)
 
 
 DYNAMICS: dict[str, Dynamics] = {
@@ -134,9 +165,9 @@ DYNAMICS: dict[str, Dynamics] = {
     "failures": Dynamics(_nothing, _failures),
     "markov": Dynamics(_markov_begin, _markov),
     "periodic": Dynamics(_nothing, _periodic),
-    "mobility": Dynamics(_mobility_begin, _mobility, any_pair=True),
+    "mobility": Dynamics(_mobility_begin, _mobility),
     "churn": Dynamics(_churn_begin, _churn),
-    "trace": Dynamics(_nothing, _trace, any_pair=True),
+    "trace": Dynamics(_nothing, _trace),
 }
 
 
@@ -154,14 +185,7 @@ class Change(NamedTuple):
     leave: Float[Array, ""]
     come_back: Float[Array, ""]
     absent_train: Bool[Array, ""]
-    graphs: Any  # bool (time, device, device), for a trace
-
-
-def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
-    """A number for the link of every slot, the same from both ends."""
-    oneself = jnp.arange(devices, dtype=jnp.uint32)
-    other = behind_slots(oneself, neighbors)
-    return jnp.minimum(oneself[:, None], other) * devices + jnp.maximum(oneself[:, None], other)
+    graphs: tuple[Int[Array, "graph"], Bool[Array, "graph device slot"]]  # since when, which links
 
 
 def _link_coins(hyper: Hyper, iteration: Int[Array, ""]) -> Float[Array, "device slot"]:

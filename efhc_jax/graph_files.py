@@ -1,24 +1,33 @@
-"""Graphs over time, read from a file.
+"""Graphs read from a file: one that stays, or several over time.
 
-NumPy files hold adjacency (time, device, device), or (device, device) for a graph that stays. Text files
-have a line `time,device,device` for each link of each graph: the graph of an iteration is that of the
-largest time no later than it.
+NumPy files hold adjacency (device, device), or (time, device, device) with one graph an iteration. Text
+files have a line for every link: `device,device` for a graph that stays, and `time,device,device` for
+graphs over time, of which that of an iteration has the largest time no later than it.
 """
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from efhc_jax.errors import DataError
 
-_MOST_BYTES = 2**31
+
+class GraphsOverTime(NamedTuple):
+    """Graphs of which each stays until the next one begins."""
+
+    times: np.ndarray  # int (graph,), from 0 and rising
+    links: list[np.ndarray]  # of each graph: int (link, 2), smaller device first, in order
+
+    def all_links(self) -> np.ndarray:
+        """Every link that is ever there, once."""
+        return np.unique(np.concatenate(self.links), axis=0).reshape(-1, 2)
 
 
-def read_graphs(path: str | Path, devices: int, iterations: int) -> np.ndarray:
-    """Adjacency (time, device, device) of the first iterations.
+def read_graphs(path: str | Path, devices: int, iterations: int | None = None) -> GraphsOverTime:
+    """The graphs of a file, as far as the first iterations see them.
 
     Raises:
         DataError: the file is missing, is not a graph over time, or has other devices.
@@ -26,24 +35,34 @@ def read_graphs(path: str | Path, devices: int, iterations: int) -> np.ndarray:
     path = Path(path)
     if not path.is_file():
         raise DataError(f"graph_file={path}: no such file")
-    graphs = (
-        _read_numpy(path) if path.suffix in (".npy", ".npz") else _read_lines(path, devices, iterations)
-    )
+    is_numpy = path.suffix in (".npy", ".npz")
+    graphs = _from_adjacency(path, devices) if is_numpy else _from_lines(path, devices)
+    seen = len(graphs.times) if iterations is None else int((graphs.times < iterations).sum())
+    return GraphsOverTime(graphs.times[:seen], graphs.links[:seen])
+
+
+def _from_adjacency(path: Path, devices: int) -> GraphsOverTime:
+    graphs = _load(path)
     if graphs.ndim == 2:
         graphs = graphs[None]
     if graphs.ndim != 3 or graphs.shape[1] != graphs.shape[2] or not len(graphs):
-        raise DataError(f"graph_file={path}: has the shape {graphs.shape}; give (time, device, device)")
+        raise DataError(
+            f"graph_file={path}: has the shape {graphs.shape}; "
+            "give (device, device) or (time, device, device)"
+        )
     if graphs.shape[1] != devices:
         raise DataError(f"graph_file={path}: has {graphs.shape[1]} devices, the experiment {devices}")
-    graphs = graphs[:iterations].astype(bool)
+    graphs = graphs.astype(bool)
     if (graphs != graphs.transpose(0, 2, 1)).any():
         raise DataError(f"graph_file={path}: a link goes one way only; give symmetric adjacency")
     if graphs.diagonal(axis1=1, axis2=2).any():
         raise DataError(f"graph_file={path}: a device is linked to itself; leave the diagonal empty")
-    return graphs
+    changed = (graphs[1:] != graphs[:-1]).any((1, 2))
+    times = np.flatnonzero(np.concatenate([[True], changed]))
+    return GraphsOverTime(times, [np.argwhere(np.triu(graphs[time])) for time in times])
 
 
-def _read_numpy(path: Path) -> np.ndarray:
+def _load(path: Path) -> np.ndarray:
     try:
         found = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
@@ -52,45 +71,50 @@ def _read_numpy(path: Path) -> np.ndarray:
             if len(archive.files) != 1:
                 raise DataError(f"graph_file={path}: holds {len(archive.files)} arrays; give one")
             return archive[archive.files[0]]
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"graph_file={path}: cannot be read ({error})") from None
+    except DataError:
+        raise
+    except Exception as error:  # what NumPy raises on a damaged file is not documented
+        raise DataError(f"graph_file={path}: cannot be read ({_first_line(error)})") from None
 
 
-def _read_lines(path: Path, devices: int, iterations: int) -> np.ndarray:
-    rows = []
+def _from_lines(path: Path, devices: int) -> GraphsOverTime:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         raise DataError(f"graph_file={path}: cannot be read as text") from None
+    rows = []
     for number, line in enumerate(lines, start=1):
         words = line.split("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        try:
-            time, one, other = (int(word) for word in words)
-        except ValueError:
-            raise DataError(
-                f"graph_file={path}, line {number}: {line!r}; give time,device,device as whole numbers"
-            ) from None
-        if time < 0 or not (0 <= one < devices and 0 <= other < devices):
-            raise DataError(
-                f"graph_file={path}, line {number}: {line!r}; "
-                f"devices are 0 to {devices - 1}, times from 0"
-            )
-        rows.append((time, one, other))
+        if words:
+            rows.append(_row(words, devices, f"graph_file={path}, line {number}: {line!r}; "))
     if not rows:
         raise DataError(f"graph_file={path}: has no links")
-    last = min(max(time for time, _, _ in rows), iterations - 1)
-    if (last + 1) * devices**2 > _MOST_BYTES:
-        raise DataError(
-            f"graph_file={path}: {last + 1:,} graphs of {devices} devices are too many to hold"
-        )
-    times = sorted({time for time, _, _ in rows})
-    graphs = np.zeros((last + 1, devices, devices), bool)
-    for time, one, other in rows:
-        if time <= last:
-            graphs[time, one, other] = graphs[time, other, one] = True
-    for iteration in range(1, last + 1):
-        if iteration not in times:
-            graphs[iteration] = graphs[iteration - 1]
-    return graphs
+    if len({len(row) for row in rows}) > 1:
+        raise DataError(f"graph_file={path}: some lines have a time and some have none")
+    table = np.array([(0, *row)[-3:] for row in rows])
+    table[:, 1:].sort(axis=1)
+    times = np.unique(table[:, 0])
+    links = [np.unique(table[table[:, 0] == time, 1:], axis=0) for time in times]
+    if times[0] > 0:  # nobody is linked before
+        times, links = np.concatenate([[0], times]), [np.zeros((0, 2), int), *links]
+    return GraphsOverTime(times, links)
+
+
+def _row(words: list[str], devices: int, place: str) -> tuple[int, ...]:
+    """The numbers of a line."""
+    try:
+        row = tuple(int(word) for word in words)
+    except ValueError:
+        row = ()
+    if len(row) not in (2, 3):
+        raise DataError(place + "give device,device or time,device,device as whole numbers")
+    time, one, other = (0, *row)[-3:]
+    if not (0 <= time < 2**31 - 1 and 0 <= one < devices and 0 <= other < devices):
+        raise DataError(place + f"devices are 0 to {devices - 1}, times from 0")
+    if one == other:
+        raise DataError(place + "a device is linked to itself")
+    return row
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from efhc_jax.errors import ExperimentError
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.graph_files import read_graphs
 
 MAX_DRAWS = 1_000_000
 _BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matrix entries
@@ -28,6 +29,10 @@ class NetworkSettings(NamedTuple):
     devices: int
     connectivity: float
     placement: float  # the connectivity at which random places must be connected
+    graph_file: str = ""
+
+
+Topology = Callable[[NetworkSettings, np.random.Generator], Links]
 
 
 def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -40,6 +45,16 @@ def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
         ExperimentError: no connected graph in a million draws.
     """
     return links_within(connected_places(settings, rng), settings.connectivity)
+
+
+def expected_links(graph: str, devices: int, connectivity: float) -> float:
+    """About how many links a graph will have, before it is drawn."""
+    density = {
+        "geometric": min(1.0, math.pi * connectivity**2),
+        "erdos_renyi": min(1.0, connectivity),
+        "complete": 1.0,
+    }
+    return density.get(graph, 0.0) * devices**2 / 2 + devices
 
 
 def ring(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -117,7 +132,48 @@ def barabasi_albert(settings: NetworkSettings, rng: np.random.Generator) -> Link
     return _links_of(networkx.barabasi_albert_graph(settings.devices, 2, seed=_networkx_seed(rng)))
 
 
-GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Links]] = {
+def from_file(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+    """The graph of a file.
+
+    Raises:
+        DataError: the file cannot be read, or has graphs of several times.
+    """
+    graphs = read_graphs(settings.graph_file, settings.devices)
+    if len(graphs.links) > 1:
+        raise DataError(
+            f"graph_file={settings.graph_file}: has graphs of {len(graphs.links)} times; "
+            "run them with dynamics='trace'"
+        )
+    return graphs.links[0]
+
+
+def from_networkx(graph: Any) -> Topology:
+    """A topology from a NetworkX graph; its nodes become devices in their order.
+
+    Args:
+        graph: any graph. Directions, weights and links of a node to itself do not matter.
+
+    Example:
+        >>> import networkx
+        >>> GRAPHS["wheel"] = from_networkx(networkx.wheel_graph(10))
+        >>> len(GRAPHS.pop("wheel")(NetworkSettings(10, 0.4, 0.4), np.random.default_rng(0)))
+        18
+    """
+    number = {node: device for device, node in enumerate(graph.nodes)}
+    links = [(number[one], number[other]) for one, other in graph.edges()]
+    fixed = _unique(np.array(links, int).reshape(-1, 2))
+
+    def topology(settings: NetworkSettings, rng: np.random.Generator) -> Links:
+        if settings.devices != len(number):
+            raise ExperimentError(
+                f"devices={settings.devices}: the graph has {len(number)} nodes; give that number"
+            )
+        return fixed
+
+    return topology
+
+
+GRAPHS: dict[str, Topology] = {
     "geometric": geometric,
     "ring": ring,
     "complete": complete,
@@ -127,6 +183,7 @@ GRAPHS: dict[str, Callable[[NetworkSettings, np.random.Generator], Links]] = {
     "erdos_renyi": erdos_renyi,
     "watts_strogatz": watts_strogatz,
     "barabasi_albert": barabasi_albert,
+    "file": from_file,
 }
 
 

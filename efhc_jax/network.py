@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, Shaped
 
 _MATRIX_UP_TO = 64  # devices
 _SLOTS_TOGETHER = 8  # lists are as long as a multiple of this
@@ -26,14 +26,14 @@ class Network(NamedTuple):
     neighbors: Int[Array, "device slot"] | None = None  # None for the matrix
 
 
-def make_network(links: np.ndarray, devices: int, *, any_pair: bool = False) -> Network:
+def make_network(links: np.ndarray, devices: int, room: int = 0) -> Network:
     """A network from its links (link, 2), as a matrix or as lists, whichever is cheaper.
 
-    Where links may appear between any two devices, it is a matrix.
+    Where devices may come to have other neighbours, lists need `room` for as many as they ever have.
     """
     degree = np.bincount(links.ravel(), minlength=devices)
-    slots = _rounded_up(int(degree.max(initial=0)))
-    if any_pair or devices <= _MATRIX_UP_TO or 4 * slots > devices:
+    slots = _rounded_up(max(room, int(degree.max(initial=0))))
+    if devices <= _MATRIX_UP_TO or 4 * slots > devices:
         return Network(jnp.asarray(to_matrix(links, devices)))
     both = np.concatenate([links, links[:, ::-1]])
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
@@ -51,20 +51,48 @@ def to_matrix(links: np.ndarray, devices: int) -> np.ndarray:
     return adjacency
 
 
+def in_slots(links: np.ndarray, network: Network) -> np.ndarray:
+    """Which slots of a network (device, slot) hold one of these links (link, 2)."""
+    devices = len(network.links)
+    if network.neighbors is None:
+        return to_matrix(links, devices)
+    numbers = links.min(1).astype(np.int64) * devices + links.max(1)
+    slots = np.asarray(link_numbers(devices, network.neighbors)).astype(np.int64)
+    return np.isin(slots, numbers) & np.asarray(network.links)
+
+
+def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
+    """A number for the link of every slot, the same from both ends."""
+    oneself = jnp.arange(devices, dtype=jnp.uint32)
+    other = behind_slots(oneself, neighbors)
+    return jnp.minimum(oneself[:, None], other) * devices + jnp.maximum(oneself[:, None], other)
+
+
 def behind_slots(values: Array, neighbors: Int[Array, "device slot"] | None) -> Array:
     """The values (device,) of the devices behind all slots, to be combined with (device, slot)."""
     return values[None, :] if neighbors is None else values[neighbors]
 
 
 def as_matrix(
-    slots: Bool[Array, "device slot"], neighbors: Int[Array, "device slot"] | None
-) -> Bool[Array, "device device"]:
+    slots: Shaped[Array, "*leading device slot"], neighbors: Int[Array, "device slot"] | None
+) -> Shaped[Array, "*leading device device"]:
     """What is stored for slots as a matrix."""
     if neighbors is None:
         return slots
-    devices = len(slots)
+    *leading, devices, _ = slots.shape
     rows = jnp.arange(devices)[:, None]
-    return jnp.zeros((devices, devices), bool).at[rows, neighbors].max(slots)
+    empty = jnp.zeros((*leading, devices, devices), slots.dtype)
+    return empty.at[..., rows, neighbors].max(slots)
+
+
+def refitted(
+    slots: Shaped[Array, "*leading device slot"], before: Network, after: Network
+) -> Shaped[Array, "*leading device slot"]:
+    """What was stored for the slots of a network, for those that `pad_networks` gave it."""
+    if after.neighbors is None:
+        return as_matrix(slots, before.neighbors)
+    more = after.links.shape[1] - slots.shape[-1]
+    return jnp.pad(slots, [(0, 0)] * (slots.ndim - 1) + [(0, more)])
 
 
 def pad_networks(networks: list[Network]) -> list[Network]:

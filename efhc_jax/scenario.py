@@ -16,10 +16,11 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.data.splits import Shards, split_data
-from efhc_jax.dynamics import DYNAMICS, Change, link_numbers
+from efhc_jax.dynamics import Change
 from efhc_jax.graph_files import read_graphs
 from efhc_jax.graphs import GRAPHS, NetworkSettings, connected_places
-from efhc_jax.network import Network, make_network, pad_networks
+from efhc_jax.nearby import largest_crowd
+from efhc_jax.network import Network, in_slots, link_numbers, make_network, pad_networks, refitted
 from efhc_jax.policies import POLICIES
 from efhc_jax.resources import bandwidths
 from efhc_jax.streams import Stream, host_stream
@@ -43,23 +44,7 @@ class Hyper(NamedTuple):
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
-    settings = NetworkSettings(e.devices, e.connectivity, e.placement or e.connectivity)
-    graphs = None
-    if e.dynamics == "trace":
-        graphs = read_graphs(e.graph_file, e.devices, e.iterations)
-        links = np.argwhere(np.triu(graphs[0]))
-    else:
-        links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
-    network = make_network(links, e.devices, any_pair=DYNAMICS[e.dynamics].any_pair)
-    shards = split_data(
-        e.split,
-        dataset.train_labels,
-        devices=e.devices,
-        labels_per_device=e.labels_per_device,
-        dirichlet_alpha=e.dirichlet_alpha,
-        minimum=e.batch_size,
-        rng=host_stream(e.seed, Stream.SPLIT),
-    )
+    network, change = _network(e)
     real = jnp.result_type(float)
     return Hyper(
         key=jax.random.key(e.seed, impl="threefry2x32"),
@@ -74,26 +59,57 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
         bandwidth=jnp.asarray(bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)), real),
         adjacency=network.links,
         neighbors=network.neighbors,
-        shards=shards,
-        change=_change(e, settings, network, links, graphs),
+        shards=split_of(e, dataset),
+        change=change,
     )
 
 
-def _change(
-    e: Experiment,
-    settings: NetworkSettings,
-    network: Network,
-    links: np.ndarray,
-    graphs: np.ndarray | None,
-) -> Change:
-    """The values for the dynamics; those that another dynamics would need are empty."""
+def split_of(experiment: Experiment, dataset: Dataset) -> Shards:
+    """Which samples each device has."""
+    e = experiment
+    return split_data(
+        e.split,
+        dataset.train_labels,
+        devices=e.devices,
+        labels_per_device=e.labels_per_device,
+        dirichlet_alpha=e.dirichlet_alpha,
+        minimum=e.batch_size,
+        rng=host_stream(e.seed, Stream.SPLIT),
+    )
+
+
+def network_settings(experiment: Experiment) -> NetworkSettings:
+    """What the network of an experiment goes by."""
+    radius = experiment.connectivity
+    return NetworkSettings(
+        experiment.devices, radius, experiment.placement or radius, experiment.graph_file
+    )
+
+
+def _network(e: Experiment) -> tuple[Network, Change]:
+    """The network of iteration 0, and the values for its dynamics.
+
+    Values that another dynamics would need are empty.
+    """
     real = jnp.result_type(float)
+    settings = network_settings(e)
     places, turn = np.zeros((0, 2)), np.zeros((0, 0), np.int32)
-    if e.dynamics == "mobility":
-        places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))
-    if e.dynamics == "periodic":
-        turn = _turns(e, network, links)
-    return Change(
+    times, slots = np.zeros(0, np.int32), np.zeros((0, 0, 0), bool)
+    if e.dynamics == "trace":
+        over_time = read_graphs(e.graph_file, e.devices, e.iterations)
+        network = make_network(over_time.all_links(), e.devices)
+        times = over_time.times.astype(np.int32)
+        slots = np.stack([in_slots(links, network) for links in over_time.links])
+        network = network._replace(links=jnp.asarray(slots[0]))
+    else:
+        links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
+        room = largest_crowd(e.devices, e.connectivity) if e.dynamics == "mobility" else 0
+        network = make_network(links, e.devices, room)
+        if e.dynamics == "mobility":
+            places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))
+        if e.dynamics == "periodic":
+            turn = _turns(e, network, links)
+    return network, Change(
         link_up=jnp.asarray(e.link_up, real),
         link_failure=jnp.asarray(e.link_failure, real),
         link_repair=jnp.asarray(e.link_repair, real),
@@ -105,7 +121,7 @@ def _change(
         leave=jnp.asarray(e.leave, real),
         come_back=jnp.asarray(e.come_back, real),
         absent_train=jnp.asarray(e.absent_train),
-        graphs=None if graphs is None else jnp.asarray(graphs),
+        graphs=(jnp.asarray(times), jnp.asarray(slots)),
     )
 
 
@@ -128,9 +144,22 @@ def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
 
 def stack(hypers: list[Hyper]) -> Hyper:
     """The values of several runs as one batch."""
-    networks = pad_networks([Network(hyper.adjacency, hyper.neighbors) for hyper in hypers])
-    hypers = [
-        hyper._replace(adjacency=network.links, neighbors=network.neighbors)
-        for hyper, network in zip(hypers, networks, strict=True)
-    ]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *hypers)
+    before = [Network(hyper.adjacency, hyper.neighbors) for hyper in hypers]
+    after = pad_networks(before)
+    graphs = max(len(hyper.change.graphs[0]) for hyper in hypers)
+    fitted = [_fitted(*each, graphs) for each in zip(hypers, before, after, strict=True)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fitted)
+
+
+def _fitted(hyper: Hyper, before: Network, after: Network, graphs: int) -> Hyper:
+    """The values of a run in the slots that it has in a batch, and with as many graphs over time."""
+    change = hyper.change
+    if change.turn.size:
+        change = change._replace(turn=refitted(change.turn, before, after))
+    times, links = change.graphs
+    if len(times):
+        more = graphs - len(times)
+        times = jnp.pad(times, (0, more), constant_values=np.iinfo(np.int32).max)  # never
+        links = jnp.pad(refitted(links, before, after), ((0, more), (0, 0), (0, 0)))
+        change = change._replace(graphs=(times, links))
+    return hyper._replace(adjacency=after.links, neighbors=after.neighbors, change=change)

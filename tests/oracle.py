@@ -245,13 +245,15 @@ def simulate(
     learning_rate,
     coins=None,
     classes=10,
+    training=None,
 ):
     """Run K iterations; returns one `Iteration` each.
 
     weights (m, n) W(0); adjacency (K, m, m) bool; bandwidth (m,); samples (K, m, B) indices into
     images (N, h, w) uint8 and labels (N,); model a name in MODELS or an object with
     loss(w, x (B, h*w), y (B,)) and gradient(...); learning_rate (a, b, c) gives
-    alpha(k) = gamma(k) = a / (b + k)^c; coins (K, m) in [0, 1), read by "rg" only.
+    alpha(k) = gamma(k) = a / (b + k)^c; coins (K, m) in [0, 1), read by "rg" only;
+    training (K, m) bool, who takes a gradient step: everybody unless told.
     """
     weights, adjacency = np.asarray(weights, dtype=np.float64), np.asarray(adjacency, dtype=bool)
     images, labels = np.asarray(images), np.asarray(labels)
@@ -313,8 +315,9 @@ def simulate(
                     used[i, j] = True
                 device.aggregate()
             seconds = transmission_time(used, adjacency[k], bandwidth, n)
-        for device in devices:
-            device.descend(alpha)
+        for i, device in enumerate(devices):
+            if training is None or training[k][i]:
+                device.descend(alpha)
 
         history.append(
             Iteration(

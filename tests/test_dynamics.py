@@ -1,5 +1,7 @@
 """Networks that change: each dynamics by hand, and the oracle follows all of them."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,33 +9,42 @@ import pytest
 
 import efhc_jax as efhc
 import oracle
+import oracle_networks as networks
 from efhc_jax import network
 from efhc_jax.config import DYNAMICS_NAMES
 from efhc_jax.connectivity import connection_window
-from efhc_jax.draws import draw_coins
+from efhc_jax.data import Dataset
+from efhc_jax.draws import draw_coins, random_words, uniform
 from efhc_jax.dynamics import DYNAMICS
+from efhc_jax.mixing import transition_matrix
 from efhc_jax.network import as_matrix
 from efhc_jax.scenario import prepare
+from efhc_jax.streams import Stream
 
 BASE = efhc.Experiment(
     devices=6, connectivity=0.6, iterations=40, eval_every=20, batch_size=2, r=4000.0, learning_rate=0.5
 )
+STEPS = 40
 
 
 @pytest.fixture(scope="module")
 def graph_file(tmp_path_factory):
-    """A file of random graphs over forty iterations."""
+    """A file of random links that change now and then."""
     rng = np.random.default_rng(0)
-    upper = np.triu(rng.random((40, 6, 6)) < 0.4, 1)
-    path = tmp_path_factory.mktemp("graphs") / "graphs.npy"
-    np.save(path, upper | upper.transpose(0, 2, 1))
+    lines = [
+        f"{time},{i},{j}"
+        for time in (0, 3, 4, 11, 30)
+        for i, j in np.argwhere(np.triu(rng.random((6, 6)) < 0.4, 1))
+    ]
+    path = tmp_path_factory.mktemp("graphs") / "links.csv"
+    path.write_text("\n".join(lines))
     return path
 
 
 def experiment_with(dynamics, graph_file, **changes):
     if dynamics == "trace":
         changes["graph_file"] = str(graph_file)
-    return BASE.replace(dynamics=dynamics, absent_train=True, speed=0.05, leave=0.1, **changes)
+    return BASE.replace(dynamics=dynamics, speed=0.05, leave=0.1, come_back=0.3, **changes)
 
 
 def network_of(experiment, data, iterations=400):
@@ -44,10 +55,44 @@ def network_of(experiment, data, iterations=400):
 
     def body(memory, k):
         now = dynamics.at(hyper, memory, k)
-        return now.memory, (now.links, now.present)
+        neighbors = hyper.neighbors if now.moved is None else now.moved.neighbors
+        return now.memory, (as_matrix(now.links, neighbors), now.present)
 
     _, found = jax.lax.scan(body, dynamics.begin(hyper), jnp.arange(iterations))
     return jax.tree.map(np.asarray, found)
+
+
+def expected_network(experiment, data):
+    """What the oracle says, from the same chances: links and who is there."""
+    e, m = experiment, experiment.devices
+    hyper = prepare(e, data)
+    graph = np.asarray(prepare(BASE, data).adjacency)
+    everybody = np.ones((STEPS, m), bool)
+
+    def chances(iteration, positions):
+        return np.asarray(uniform(random_words(hyper.key, Stream.NETWORK, iteration, positions)))
+
+    low, high = np.sort(np.indices((m, m)), axis=0)
+    of_links = [chances(k, (low * m + high).ravel()).reshape(m, m) for k in range(-1, STEPS)]
+    if e.dynamics == "static":
+        return networks.static(graph, STEPS), everybody
+    if e.dynamics == "failures":
+        return networks.failures(graph, of_links[1:], e.link_up), everybody
+    if e.dynamics == "markov":
+        return networks.markov(
+            graph, of_links[0], of_links[1:], e.link_failure, e.link_repair
+        ), everybody
+    if e.dynamics == "periodic":
+        return networks.periodic(graph, STEPS, np.asarray(hyper.change.turn), e.period), everybody
+    if e.dynamics == "mobility":
+        goals = [chances(k, np.arange(2 * m)).reshape(m, 2) for k in range(-1, STEPS)]
+        places = np.asarray(hyper.change.places)
+        return networks.mobility(places, goals, e.speed, e.connectivity), everybody
+    if e.dynamics == "churn":
+        of_devices = [chances(k, np.arange(m)) for k in range(STEPS)]
+        return networks.churn(graph, of_devices, e.leave, e.come_back)
+    lines = [tuple(map(int, line.split(","))) for line in Path(e.graph_file).read_text().splitlines()]
+    return networks.trace(lines, m, STEPS), everybody
 
 
 def test_the_names_are_those_that_there_are():
@@ -63,32 +108,54 @@ def test_links_are_symmetric_and_never_to_oneself(tiny, graph_file, dynamics):
         assert (links[1:] != links[:-1]).any(), "something changes"
 
 
-@pytest.mark.parametrize("policy", ["efhc", "rg", "local"])
+@pytest.mark.parametrize("absent_train", [False, True])
 @pytest.mark.parametrize("dynamics", DYNAMICS)
-def test_the_oracle_follows(x64, tiny, graph_file, dynamics, policy):
-    experiment = experiment_with(dynamics, graph_file, policy=policy)
-    run = efhc.simulate(experiment, tiny, trace=True)
-    key = prepare(experiment, tiny).key
-    truth = oracle.simulate(
-        weights=run.weights.values[0],
-        adjacency=run.adjacency.values,
-        bandwidth=run.bandwidth.values,
-        samples=run["sample"].values,
-        images=tiny.train_images,
-        labels=tiny.train_labels,
-        model="svm",
-        policy=policy,
-        r=experiment.r,
-        norm_order=2.0,
-        learning_rate=(0.5, 1.0, 0.5),
-        coins=np.array([draw_coins(key, k, 6) for k in range(40)]),
-        classes=4,
-    )
-    for k, expected in enumerate(truth):
-        np.testing.assert_array_equal(run.fired[k], expected.fired)
-        np.testing.assert_array_equal(run.used_links[k], expected.used_links)
-        np.testing.assert_allclose(run.weights[k + 1], expected.weights, atol=1e-11)
-        np.testing.assert_allclose(run.transmission_time[k], expected.transmission_time)
+def test_the_oracle_follows(x64, tiny, graph_file, dynamics, absent_train):
+    """Every policy, in every iteration: the network, who broadcasts, and the models."""
+    if absent_train and dynamics != "churn":
+        pytest.skip("nobody is ever absent")
+    experiment = experiment_with(dynamics, graph_file, absent_train=absent_train)
+    links, present = expected_network(experiment, tiny)
+    for policy in oracle.POLICIES:
+        run = efhc.simulate(experiment.replace(policy=policy), tiny, trace=True)
+        np.testing.assert_array_equal(run.adjacency, links)
+        key = prepare(experiment, tiny).key
+        truth = oracle.simulate(
+            weights=run.weights.values[0],
+            adjacency=links,
+            bandwidth=run.bandwidth.values,
+            samples=run["sample"].values,
+            images=tiny.train_images,
+            labels=tiny.train_labels,
+            model="svm",
+            policy=policy,
+            r=experiment.r,
+            norm_order=2.0,
+            learning_rate=(0.5, 1.0, 0.5),
+            coins=np.array([draw_coins(key, k, 6) for k in range(STEPS)]),
+            classes=4,
+            training=present | absent_train,
+        )
+        for k, expected in enumerate(truth):
+            np.testing.assert_array_equal(run.fired[k], expected.fired)
+            np.testing.assert_array_equal(run.used_links[k], expected.used_links)
+            np.testing.assert_allclose(run.weights[k + 1], expected.weights, atol=1e-11)
+            np.testing.assert_allclose(run.transmission_time[k], expected.transmission_time)
+
+
+@pytest.mark.parametrize("dynamics", DYNAMICS)
+def test_weights_stay_doubly_stochastic_and_the_isolated_keep_their_own(x64, tiny, graph_file, dynamics):
+    run = efhc.simulate(experiment_with(dynamics, graph_file), tiny, trace=True)
+    graphs, used = jnp.asarray(run.adjacency.values), jnp.asarray(run.used_links.values)
+    matrices = np.asarray(jax.vmap(transition_matrix)(graphs, used))
+    assert (matrices >= 0).all()
+    np.testing.assert_allclose(matrices.sum(1), 1, atol=1e-14)
+    np.testing.assert_allclose(matrices.sum(2), 1, atol=1e-14)
+    np.testing.assert_array_equal(matrices, matrices.transpose(0, 2, 1))
+    isolated = ~run.adjacency.values.any(2)
+    if dynamics in ("failures", "periodic", "churn"):
+        assert isolated.any()
+    assert (matrices[:, np.arange(6), np.arange(6)][isolated] == 1).all()
 
 
 def test_event_1_is_counted_apart(x64, tiny, graph_file):
@@ -143,10 +210,6 @@ def test_a_periodic_ring_needs_the_whole_period_to_be_connected(tiny):
     experiment = BASE.replace(dynamics="periodic", period=6, graph="ring")
     links, _ = network_of(experiment, tiny, 60)
     assert connection_window(links) == 5, "any five of a ring's six links connect it"
-    path = np.zeros((6, 6, 6), bool)
-    for turn in range(5):
-        path[turn, turn, turn + 1] = path[turn, turn + 1, turn] = True
-    assert connection_window(np.tile(path[:5], (10, 1, 1))) == 5
 
 
 def test_devices_walk_and_links_follow_their_distance(tiny):
@@ -183,9 +246,19 @@ def test_absent_devices_have_no_links_and_keep_their_models(tiny):
     assert moved[~present].mean() > 0.3
 
 
-def test_a_network_that_is_all_down_is_local(x64, tiny):
-    down = BASE.replace(dynamics="failures", link_up=0.0)
-    run = efhc.simulate(down, tiny, trace=True)
+@pytest.mark.parametrize(
+    "down",
+    [
+        {"dynamics": "failures", "link_up": 0.0},
+        {"dynamics": "markov", "link_repair": 0.0},
+        {"dynamics": "trace"},
+    ],
+)
+def test_a_network_that_is_all_down_is_local(x64, tiny, tmp_path, down):
+    if down["dynamics"] == "trace":
+        np.save(tmp_path / "nothing.npy", np.zeros((6, 6), bool))
+        down = down | {"graph_file": str(tmp_path / "nothing.npy")}
+    run = efhc.simulate(BASE.replace(**down), tiny, trace=True)
     local = efhc.simulate(BASE.replace(policy="local"), tiny, trace=True)
     np.testing.assert_array_equal(run.weights, local.weights)
     assert float(run.transmission_time.sum()) == 0
@@ -198,16 +271,85 @@ def test_links_that_never_fail_are_the_static_network(tiny):
     np.testing.assert_array_equal(always.accuracy, static.accuracy)
 
 
-@pytest.mark.parametrize("dynamics", ["failures", "markov", "periodic", "churn"])
-def test_lists_of_neighbours_change_as_the_matrix_does(tiny, monkeypatch, dynamics):
-    experiment = BASE.replace(dynamics=dynamics, graph="ring", devices=12, split="iid", leave=0.1)
+@pytest.mark.parametrize("dynamics", ["failures", "markov", "periodic", "churn", "trace"])
+def test_lists_of_neighbours_change_as_the_matrix_does(tiny, tmp_path, monkeypatch, dynamics):
+    experiment = BASE.replace(
+        dynamics=dynamics,
+        graph="ring",
+        devices=12,
+        split="iid",
+        leave=0.1,
+        **file_for(dynamics, tmp_path),
+    )
     matrices, _ = network_of(experiment, tiny, 40)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
     monkeypatch.setattr(network, "_SLOTS_TOGETHER", 1)
-    neighbors = prepare(experiment, tiny).neighbors
-    assert neighbors is not None
+    assert prepare(experiment, tiny).neighbors is not None
     lists, _ = network_of(experiment, tiny, 40)
-    np.testing.assert_array_equal(jax.vmap(lambda links: as_matrix(links, neighbors))(lists), matrices)
+    np.testing.assert_array_equal(lists, matrices)
+
+
+def file_for(dynamics, folder):
+    """A file of two sparse graphs, where there is need of one."""
+    if dynamics != "trace":
+        return {}
+    (folder / "links.csv").write_text("0,0,1\n0,2,3\n7,1,2\n7,10,11\n7,0,11\n")
+    return {"graph_file": str(folder / "links.csv")}
+
+
+@pytest.fixture(scope="module")
+def many(tiny):
+    """Enough samples for 400 devices, and the settings of a network of them that moves."""
+    images, labels = np.tile(tiny.train_images, (10, 1, 1)), np.tile(tiny.train_labels, 10)
+    data = Dataset("many", images, labels, tiny.test_images, tiny.test_labels)
+    moving = BASE.replace(devices=400, connectivity=0.1, dynamics="mobility", split="iid", batch_size=1)
+    return data, moving.replace(iterations=12, eval_every=12, r=2000.0)
+
+
+def test_many_devices_that_move_are_linked_as_all_pairs_would_be(x64, many, monkeypatch):
+    data, moving = many
+    assert prepare(moving, data).neighbors is not None
+    lists = efhc.simulate(moving, data, trace=True)
+    monkeypatch.setattr(network, "_MATRIX_UP_TO", 400)
+    assert prepare(moving, data).neighbors is None
+    pairs = efhc.simulate(moving, data, trace=True)
+    assert (pairs.adjacency.values[1:] != pairs.adjacency.values[:-1]).any()
+    assert int(pairs.new_links_used.sum()) > 100
+    assert 0.02 < pairs.fired.mean() < 0.98
+    for name in ("adjacency", "used_links", "fired", "degree", "new_links_used"):
+        np.testing.assert_array_equal(lists[name], pairs[name])
+    np.testing.assert_allclose(lists.weights, pairs.weights, atol=1e-12)
+
+
+def test_a_crowd_for_which_there_is_no_room_is_reported(many, monkeypatch):
+    data, moving = many
+    monkeypatch.setattr("efhc_jax.scenario.largest_crowd", lambda devices, radius: 8)
+    with pytest.raises(efhc.ExperimentError, match="a device came to have more than the 24 neighbours"):
+        efhc.simulate(moving, data)
+
+
+def test_files_of_different_length_are_swept(tiny, tmp_path):
+    ring, star = (np.asarray(prepare(BASE.replace(graph=g), tiny).adjacency) for g in ("ring", "star"))
+    np.save(tmp_path / "one.npy", ring)
+    np.save(tmp_path / "two.npy", np.stack([ring, star, ring]))
+    files = [str(tmp_path / "one.npy"), str(tmp_path / "two.npy")]
+    experiment = BASE.replace(dynamics="trace", graph_file=files[0])
+    grid = efhc.sweep(experiment, tiny, graph_file=files)
+    for file in files:
+        alone = efhc.simulate(experiment.replace(graph_file=file), tiny)
+        np.testing.assert_array_equal(grid.sel(graph_file=file).links_used, alone.links_used)
+
+
+def test_periodic_networks_of_different_size_are_swept(tiny, monkeypatch):
+    """A ring as lists, a star as a matrix, in one batch."""
+    experiment = BASE.replace(dynamics="periodic", devices=12, split="iid")
+    alone = {g: efhc.simulate(experiment.replace(graph=g), tiny) for g in ("ring", "grid", "star")}
+    monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
+    monkeypatch.setattr(network, "_SLOTS_TOGETHER", 1)
+    for graphs in (["ring", "grid"], ["ring", "star"]):
+        grid = efhc.sweep(experiment, tiny, graph=graphs)
+        for graph in graphs:
+            np.testing.assert_array_equal(grid.sel(graph=graph).links_used, alone[graph].links_used)
 
 
 def test_a_changing_run_goes_on_from_its_checkpoint(tiny, tmp_path):
@@ -228,8 +370,9 @@ def test_a_changing_run_goes_on_from_its_checkpoint(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dynamics": "trace"}, "graph_file='': goes with dynamics='trace'"),
-        ({"graph_file": "x.npy"}, "graph_file='x.npy': goes with dynamics='trace'"),
+        ({"dynamics": "trace"}, "graph_file='': goes with graph='file' or dynamics='trace'"),
+        ({"graph": "file"}, "graph_file='': goes with graph='file' or dynamics='trace'"),
+        ({"graph_file": "x.npy"}, "graph_file='x.npy': goes with graph='file'"),
         ({"dynamics": "mobility", "graph": "ring"}, "graph='ring': devices that move need"),
         ({"link_up": 1.5}, "link_up=1.5: out of range"),
         ({"absent_train": "yes"}, "absent_train='yes': give true or false"),

@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from efhc_jax.errors import ExperimentError
-from efhc_jax.graphs import GRAPHS, NetworkSettings, geometric, is_connected
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.graphs import GRAPHS, NetworkSettings, from_networkx, geometric, is_connected
 from efhc_jax.network import to_matrix
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 10, 33])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_conforms(name, devices):
-    links = GRAPHS[name](NetworkSettings(devices, 0.6, 0.6), np.random.default_rng(0))
+def test_conforms(name, devices, tmp_path):
+    path = tmp_path / "path.npy"
+    np.save(path, np.eye(devices, k=1) + np.eye(devices, k=-1))
+    settings = NetworkSettings(devices, 0.6, 0.6, str(path))
+    links = GRAPHS[name](settings, np.random.default_rng(0))
     assert links.shape[1:] == (2,)
     assert (links[:, 0] < links[:, 1]).all()
     assert len(np.unique(links, axis=0)) == len(links)
@@ -32,6 +35,22 @@ def test_geometric_links_what_is_near():
 def test_geometric_is_found_where_one_draw_in_thousands_is_connected():
     links = geometric(NetworkSettings(10, 0.2, 0.2), np.random.default_rng(0))
     assert is_connected(to_matrix(links, 10))
+
+
+def test_any_networkx_graph_is_a_topology():
+    graph = networkx.DiGraph([("b", "a"), ("a", "c"), ("c", "a"), ("c", "c")])
+    topology = from_networkx(graph)
+    links = topology(NetworkSettings(3, 0.4, 0.4), np.random.default_rng(0))
+    assert links.tolist() == [[0, 1], [1, 2]], "b, a, c are devices 0, 1, 2"
+    with pytest.raises(ExperimentError, match="devices=10: the graph has 3 nodes"):
+        topology(NetworkSettings(10, 0.4, 0.4), np.random.default_rng(0))
+
+
+def test_a_file_of_several_graphs_is_no_topology(tmp_path):
+    (tmp_path / "links.csv").write_text("0,0,1\n5,1,2\n")
+    settings = NetworkSettings(3, 0.4, 0.4, str(tmp_path / "links.csv"))
+    with pytest.raises(DataError, match="has graphs of 2 times; run them with dynamics='trace'"):
+        GRAPHS["file"](settings, np.random.default_rng(0))
 
 
 def test_an_unreachable_connectivity_is_named(monkeypatch):

@@ -204,7 +204,7 @@ def test_bytes_are_normalised_as_the_models_see_them(monkeypatch):
     from efhc_jax.models.base import normalise
 
     images = np.random.default_rng(0).integers(0, 256, (50, 4, 4), np.uint8)
-    monkeypatch.setattr(theory, "_BLOCK_ELEMENTS", 100)  # six images at a time
+    monkeypatch.setattr("efhc_jax.theory.findings._BLOCK_ELEMENTS", 100)  # six images at a time
     for name in ("svm", "logistic"):
         raw = theory.gradient_bounds(name, images, 10)
         seen = theory.gradient_bounds(name, np.asarray(normalise(jnp.asarray(images))), 10)

@@ -1,4 +1,4 @@
-"""`efhc audit`: the theorem's assumptions, measured on a stored run."""
+"""`efhc audit`: the theorem and its assumptions, measured on a stored run."""
 
 from __future__ import annotations
 
@@ -8,26 +8,48 @@ from typing import Annotated
 
 import tyro
 
+from efhc_jax.cli.flags import OptionalFile, OptionalFolder
+from efhc_jax.errors import ExperimentError
+
 
 @dataclass(frozen=True)
 class Audit:
-    """Check the assumptions of the paper's Theorem 1 on a run that was made with `efhc run --audit`."""
+    """Check the paper's Theorem 1 and its assumptions on a run that was made with `efhc run --audit`."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
     """The netCDF file."""
+    out: OptionalFile = None
+    """Picture to draw of the consensus error and of F(w̄) − F*; PNG, PDF or SVG by its ending."""
+    data_dir: OptionalFolder = None
+    """Folder with the dataset's files."""
 
     def execute(self) -> None:
         """Print a table of findings."""
         from rich.console import Console
         from rich.table import Table
 
-        from efhc_jax.audits import audit
+        from efhc_jax.audits import audit, schedule_of
+        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.config import Experiment
+        from efhc_jax.data import load_dataset
+        from efhc_jax.figures import describe, draw_convergence, save_figure
         from efhc_jax.results import load
 
-        findings = audit(load(self.file))
-        table = Table("what the theorem asks for", "verdict", "measured", show_lines=True)
+        if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
+            raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")
+        start_jax()
+        run = load(self.file)
+        experiment = Experiment.from_json(run.attrs["experiment"])
+        data = load_dataset(experiment.dataset, self.data_dir) if self.data_dir else None
+        with Console(stderr=True).status("measuring, and solving for the optimum"):
+            findings = audit(run, data)
+        table = Table("what the theorem asks for, and says", "verdict", "measured", show_lines=True)
         colors = {"holds": "green", "does not hold": "red"}
         for finding in findings:
             color = colors.get(finding.verdict, "yellow")
             table.add_row(finding.name, f"[{color}]{finding.verdict}[/]", finding.figure)
         Console().print(table)
+        if self.out is not None:
+            title = f"{describe(experiment)}, α = {schedule_of(experiment)}"
+            figure = draw_convergence(findings, title)
+            print(f"wrote {save_figure(figure, self.out)}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from efhc_jax.models.base import Model
+from efhc_jax.models.base import Loss, Model
 from efhc_jax.models.linear import linear
 
 
@@ -16,11 +18,35 @@ def hinge(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> F
         >>> hinge(jnp.array([[2.0, 1.5, -3.0]]), jnp.array([0])).tolist()
         [0.1666666716337204]
     """
-    classes = logits.shape[-1]
-    is_label = labels[:, None] == jnp.arange(classes)
+    missing, is_label = _missing_margins(logits, labels)
+    return jnp.mean(jnp.where(is_label, 0, jnp.maximum(missing, 0)), axis=-1)
+
+
+@functools.cache
+def smoothed_hinge(width: float) -> Loss:
+    """The hinge with its kink rounded off over a width: below it, by no more than (C − 1)/C·width/2.
+
+    max(0, t) becomes t²/(2·width) for t from 0 to the width, and t − width/2 beyond.
+
+    Example:
+        >>> smoothed_hinge(1.0)(jnp.array([[2.0, 1.5, -3.0]]), jnp.array([0])).tolist()
+        [0.0416666679084301]
+    """
+
+    def loss(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
+        missing, is_label = _missing_margins(logits, labels)
+        bent = jnp.clip(missing, 0, width)
+        smooth = bent**2 / (2 * width) + jnp.maximum(missing - width, 0)
+        return jnp.mean(jnp.where(is_label, 0, smooth), axis=-1)
+
+    return loss
+
+
+def _missing_margins(logits: Array, labels: Array) -> tuple[Array, Array]:
+    """1 − s_y + s_c for every class c, and which of them is the label itself."""
+    is_label = labels[:, None] == jnp.arange(logits.shape[-1])
     score = jnp.sum(jnp.where(is_label, logits, 0), axis=-1, keepdims=True)
-    margins = jnp.maximum(1 - score + logits, 0)
-    return jnp.sum(jnp.where(is_label, 0, margins), axis=-1) / classes
+    return 1 - score + logits, is_label
 
 
 def svm(image_shape: tuple[int, int], classes: int) -> Model:
