@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
+import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from efhc_jax.errors import DataError
+
+FORMAT = 1  # of what is stored
+_REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
 
 class Checkpoints:
@@ -19,11 +26,13 @@ class Checkpoints:
     Args:
         folder: where they are kept; removed by `clear`.
         seconds: the least time from one to the next.
+        belongs_to: what they are of; one of something else is refused.
     """
 
-    def __init__(self, folder: str | Path, seconds: float = 60.0):
+    def __init__(self, folder: str | Path, seconds: float = 60.0, belongs_to: str = ""):
         self.folder = Path(folder).absolute()
         self.seconds = seconds
+        self._owner = zlib.crc32(belongs_to.encode())
         self._last = time.monotonic()
         self._manager: Any = None
 
@@ -32,18 +41,32 @@ class Checkpoints:
         return time.monotonic() - self._last >= self.seconds
 
     def save(self, position: int, tree: dict[str, Any]) -> None:
-        """Keep `tree`; on return it is on disk in full. Only the two newest are kept."""
+        """Keep `tree`; on return it is on disk in full. Only the two newest are kept.
+
+        Raises:
+            DataError: the disk is full, or cannot be written to.
+        """
         import orbax.checkpoint as ocp
 
-        self._open().save(position, args=ocp.args.StandardSave(tree))
-        self._manager.wait_until_finished()
+        label = {"format": FORMAT, "owner": self._owner, "checksum": _checksum(tree)}
+        labelled = {"label": {name: np.int64(value) for name, value in label.items()}, "tree": tree}
+        try:
+            self._open().save(position, args=ocp.args.StandardSave(labelled))
+            self._manager.wait_until_finished()
+        except Exception as error:  # what the storage layer raises is not documented
+            _hush()
+            reason = next((text for text in _REASONS if text in str(error)), _first_line(error))
+            raise DataError(
+                f"{self.folder}: no checkpoint could be saved ({reason}); "
+                "mend that, and the same command goes on from what was saved before"
+            ) from None
         self._last = time.monotonic()
 
     def newest(self) -> dict[str, Any] | None:
         """What was saved last, or None.
 
         Raises:
-            DataError: there is something that cannot be read.
+            DataError: there is something that cannot be read, or belongs to something else.
         """
         if not self.folder.exists():
             return None
@@ -55,13 +78,24 @@ class Checkpoints:
         if position is None:
             return None
         try:
-            tree = manager.restore(position, args=ocp.args.StandardRestore())
+            found = manager.restore(position, args=ocp.args.StandardRestore())
+            found = jax.tree.map(np.asarray, found)
         except Exception as error:  # what the storage layer raises is not documented
-            raise DataError(
-                f"{self.folder}: the checkpoint is damaged ({_first_line(error)}); "
-                "remove this folder to start this part again"
-            ) from None
-        return jax.tree.map(np.asarray, tree)
+            _hush()
+            raise self._refusal(f"is damaged ({_first_line(error)})") from None
+        label, tree = found.get("label", {}), found.get("tree", {})
+        if label.get("format") != FORMAT:
+            raise self._refusal("is from another version of efhc-jax")
+        if label.get("checksum") != _checksum(tree):
+            raise self._refusal("is damaged (its checksum is wrong)")
+        if label.get("owner") != self._owner:
+            raise self._refusal("is of another run, or of other data")
+        return tree
+
+    def _refusal(self, what: str) -> DataError:
+        return DataError(
+            f"{self.folder}: the checkpoint {what}; remove this folder to start this part again"
+        )
 
     def clear(self) -> None:
         """Remove what is no longer needed."""
@@ -74,12 +108,37 @@ class Checkpoints:
         if self._manager is None:
             import orbax.checkpoint as ocp
 
-            logging.getLogger("absl").setLevel(logging.ERROR)
+            logging.getLogger("absl").setLevel(logging.CRITICAL)  # what goes wrong is raised as well
             options = ocp.CheckpointManagerOptions(
                 max_to_keep=2, create=True, cleanup_tmp_directories=True
             )
             self._manager = ocp.CheckpointManager(self.folder, options=options)
         return self._manager
+
+
+def _hush() -> None:
+    """Keep threads of the storage layer quiet that answer after what they worked on has failed."""
+    before = sys.unraisablehook
+
+    def hook(late: Any) -> None:
+        if "Event loop is closed" not in str(late.exc_value):
+            before(late)
+
+    hook.__qualname__ = _hush.__name__
+    if getattr(before, "__qualname__", "") != _hush.__name__:
+        sys.unraisablehook = hook
+
+
+def _checksum(tree: dict[str, Any]) -> int:
+    """Of all arrays and their names, in an order that does not depend on how they were put together."""
+    import jax
+
+    checksum = 0
+    for path, leaf in jax.tree.leaves_with_path(tree):
+        array = np.ascontiguousarray(leaf)
+        text = f"{jax.tree_util.keystr(path)} {array.dtype} {np.shape(leaf)}"
+        checksum = zlib.crc32(array.tobytes(), zlib.crc32(text.encode(), checksum))
+    return checksum
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 
+_MOST_PARTS = 64  # pieces that are kept apart; many small ones take more memory than what they hold
+
 
 class Record(NamedTuple):
     """What one run gave, as plain arrays."""
@@ -21,6 +23,7 @@ class Record(NamedTuple):
     initial_weights: np.ndarray | None = None  # (device, parameter), with a trace
     diverged_at: int = -1  # the iteration with the first model that is not finite, or −1
     diverged: tuple[int, ...] = ()  # the devices with these models
+    evaluation_seconds: float = 0.0  # its share of the time that evaluating its batch took
 
 
 class History:
@@ -31,6 +34,7 @@ class History:
         self.steps: list[Arrays] = []  # each (run, step, …)
         self.evaluations: list[Arrays] = []  # each (run, 1, …)
         self.spent = np.zeros(runs)  # cumulative transmission time, in 64 bits
+        self.evaluation_seconds = 0.0  # of wall time, all evaluations together
         self.diverged_at = np.full(runs, -1)
         self.diverged = np.zeros((runs, devices), bool)
 
@@ -38,14 +42,21 @@ class History:
         """Enter what a chunk that began at iteration `first` recorded."""
         self._note_divergence(recorded["finite"], first)
         self.spent += recorded["transmission_time"].sum(axis=1, dtype=np.float64)
-        self.steps.append({name: array for name, array in recorded.items() if name != "finite"})
+        self._append(self.steps, {name: array for name, array in recorded.items() if name != "finite"})
 
     def add_evaluation(self, found: Arrays, iteration: int) -> None:
         """Enter an evaluation."""
         finite = found["finite"][:, None]
         self._note_divergence(finite, iteration)
         entries = {name: array[:, None] for name, array in found.items() if name != "finite"}
-        self.evaluations.append(entries)
+        self._append(self.evaluations, entries)
+
+    @staticmethod
+    def _append(parts: list[Arrays], part: Arrays) -> None:
+        """Keep copies: a view of what the accelerator gave would keep its buffers alive."""
+        parts.append({name: np.array(array) for name, array in part.items()})
+        if len(parts) >= _MOST_PARTS:
+            parts[:] = [_join(parts)]
 
     def _note_divergence(self, finite: np.ndarray, first: int) -> None:
         """`finite` is (run, step, device)."""
@@ -67,6 +78,7 @@ class History:
             "steps": _join(self.steps),
             "evaluations": _join(self.evaluations),
             "spent": self.spent,
+            "evaluation_seconds": np.float64(self.evaluation_seconds),
             "diverged_at": self.diverged_at,
             "diverged": self.diverged,
         }
@@ -79,6 +91,7 @@ class History:
         history.steps = [tree["steps"]] if tree.get("steps") else []
         history.evaluations = [tree["evaluations"]] if tree.get("evaluations") else []
         history.spent = tree["spent"].copy()
+        history.evaluation_seconds = float(tree["evaluation_seconds"])
         history.diverged_at = tree["diverged_at"].copy()
         history.diverged = tree["diverged"].copy()
         return history
@@ -108,6 +121,7 @@ class History:
                     initial_weights=None if initial_weights is None else initial_weights[run],
                     diverged_at=int(diverged_at),
                     diverged=tuple(int(device) for device in np.flatnonzero(self.diverged[run])),
+                    evaluation_seconds=self.evaluation_seconds / len(self.diverged_at),
                 )
             )
         return made

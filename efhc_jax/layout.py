@@ -1,4 +1,8 @@
-"""How the runs of a batch are spread: over accelerators, and in blocks on each of them."""
+"""How the runs of a batch are spread: over accelerators, and in blocks on each of them.
+
+Runs with many devices are cut as well: each accelerator then holds the models of some devices, the rows
+of W. What is computed for each device stays where its row is; only averaging looks at other rows.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +17,44 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 _CACHE_BYTES = 20 * 2**20  # what the runs of a block may occupy of a CPU's last cache
+_ROWS_FROM = 1000  # devices; a run with so many is spread over several accelerators itself
 
 
 class Layout(NamedTuple):
     """Where runs are computed.
 
     Attributes:
-        mesh: the accelerators to spread them over, along one axis "runs"; None is a single one.
+        mesh: the accelerators to spread them over, along an axis "runs", and along an axis "rows" where
+            the devices of each run are spread as well; None is a single accelerator.
         block: how many are advanced together on one accelerator; 0 is all.
+        devices: m of the runs, where their devices are spread; otherwise 0.
     """
 
     mesh: Mesh | None = None
     block: int = 0
+    devices: int = 0
 
     @property
     def accelerators(self) -> int:
         """Number of accelerators that share a batch."""
         return 1 if self.mesh is None else self.mesh.size
 
+    @property
+    def teams(self) -> int:
+        """Number of accelerators, or of groups of them, that have runs of their own."""
+        return 1 if self.mesh is None else self.mesh.shape["runs"]
+
+    @property
+    def rows(self) -> Mesh | None:
+        """The accelerators, where the devices of each run are spread over them."""
+        return self.mesh if self.devices else None
+
     def fitted(self, runs: int) -> tuple[Layout, int]:
         """A layout with even blocks for a batch of at least `runs`, and how many it then has."""
-        each = math.ceil(runs / self.accelerators)
+        each = math.ceil(runs / self.teams)
         blocks = math.ceil(each / self.block) if self.block else 1
         block = math.ceil(each / blocks)
-        return self._replace(block=block), blocks * block * self.accelerators
+        return self._replace(block=block), blocks * block * self.teams
 
 
 SINGLE = Layout()  # everything at once on one accelerator
@@ -50,12 +68,35 @@ def choose_layout(devices: int, parameters: int) -> Layout:
         parameters: n of their model.
     """
     accelerators = jax.devices()
+    if _rows_are_spread(accelerators, devices):
+        return by_rows(accelerators, devices)
     mesh = Mesh(np.array(accelerators), ("runs",)) if len(accelerators) > 1 else None
     if accelerators[0].platform != "cpu":
         return Layout(mesh)
     bytes_of_run = 4 * devices * parameters * 4  # W, Ŵ, G and the new W
     share = _CACHE_BYTES // len(jax.local_devices())
     return Layout(mesh, max(1, min(16, share // bytes_of_run)))
+
+
+def choose_layout_of_one(devices: int) -> Layout:
+    """A single run: on one accelerator, or over those that its devices spread evenly over."""
+    accelerators = jax.devices()
+    if not _rows_are_spread(accelerators, devices):
+        return SINGLE
+    return by_rows(accelerators[: math.gcd(devices, len(accelerators))], devices)
+
+
+def _rows_are_spread(accelerators: list[jax.Device], devices: int) -> bool:
+    """Many devices on several accelerators; the cores of a CPU share the work better as one."""
+    several = len(accelerators) > 1 and accelerators[0].platform != "cpu"
+    return several and devices >= _ROWS_FROM
+
+
+def by_rows(accelerators: list[jax.Device], devices: int) -> Layout:
+    """Runs whose devices are spread over as many of the accelerators as divide them evenly."""
+    rows = math.gcd(devices, len(accelerators))
+    mesh = Mesh(np.array(accelerators).reshape(-1, rows), ("runs", "rows"))
+    return Layout(mesh, devices=devices)
 
 
 def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +120,17 @@ def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
 
     if layout.mesh is None:
         return on_each
+    if layout.rows is not None:
+        return functools.partial(_by_rows, layout, one)
     return functools.partial(_on_mesh, layout.mesh, on_each)
+
+
+def _by_rows(layout: Layout, one: Callable[..., Any], runs: Any, shared: Any = ()) -> Any:
+    """The compiler cuts the program along the devices, as its arguments are."""
+    found = jax.vmap(lambda runs: one(*runs, *shared), spmd_axis_name="runs")(runs)
+    return jax.tree.map(
+        lambda leaf: jax.lax.with_sharding_constraint(leaf, _sharding(layout, leaf)), found
+    )
 
 
 def _on_mesh(mesh: Mesh, on_each: Callable[..., Any], runs: Any, shared: Any = ()) -> Any:
@@ -89,11 +140,40 @@ def _on_mesh(mesh: Mesh, on_each: Callable[..., Any], runs: Any, shared: Any = (
     return sharded(runs, shared)
 
 
+def on_own_rows(
+    mesh: Mesh | None, function: Callable[..., Any], *, shared: int = 0
+) -> Callable[..., Any]:
+    """A function of arrays (device, …) that each accelerator applies to the devices that it holds.
+
+    Args:
+        mesh: `Layout.rows`.
+        function: what to apply.
+        shared: how many of its last arguments are seen in full by all accelerators.
+    """
+    if mesh is None:
+        return function
+
+    def apply(*arguments: Any) -> Any:
+        specs = [P("rows")] * (len(arguments) - shared) + [P()] * shared
+        return jax.shard_map(
+            function, mesh=mesh, in_specs=tuple(specs), out_specs=P("rows"), check_vma=False
+        )(*arguments)
+
+    return apply
+
+
 def place_runs(layout: Layout, tree: Any) -> Any:
     """Put stacked arrays where their runs will be computed."""
     if layout.mesh is None:
         return jax.device_put(tree)
-    return _place(NamedSharding(layout.mesh, P("runs")), tree)
+    return jax.tree.map(lambda leaf: _place(_sharding(layout, leaf), leaf), tree)
+
+
+def _sharding(layout: Layout, leaf: Any) -> NamedSharding:
+    """Where an array with the runs along its first axis goes."""
+    assert layout.mesh is not None
+    along_devices = layout.devices and leaf.ndim > 1 and leaf.shape[1] == layout.devices
+    return NamedSharding(layout.mesh, P("runs", "rows") if along_devices else P("runs"))
 
 
 def place_shared(layout: Layout, tree: Any) -> Any:

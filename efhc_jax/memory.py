@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +13,11 @@ import jax
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.errors import ExperimentError
+from efhc_jax.graphs import expected_links
 from efhc_jax.program import Spec
 
 _SHARE = 0.6  # of the memory that is free; the rest is for the program itself and other processes
+_BYTES_OF_LINK = 48  # while a network is drawn
 _MOST_RUNS_ON_CPU = 64  # more would gain nothing, and a crash would cost more
 _MOST_RUNS = 1024
 
@@ -38,12 +41,31 @@ def estimate(experiment: Experiment, dataset: Dataset, spec: Spec) -> Estimate:
     """
     itemsize = jax.numpy.zeros(()).dtype.itemsize
     models = experiment.devices * spec.rules.model.size * itemsize
+    gathered = 0
+    if spec.layout.rows is not None:  # of which each accelerator has a part, and all while it mixes
+        gathered = models
+        models //= spec.layout.rows.shape["rows"]
     images = dataset.train_images.nbytes + dataset.test_images.nbytes
     evaluation = 3 * models + 64 * 2**20  # rows and one chunk of activations
     history = experiment.iterations * 16 + 1000 * experiment.devices
     split = dataset.train_labels.nbytes
-    per_run = models * (6 + 2 * len(experiment.budgets)) + split + history
+    per_run = models * (6 + 2 * len(experiment.budgets)) + gathered + split + history
     return Estimate(images + evaluation, per_run)
+
+
+def check_fits(experiment: Experiment, dataset: Dataset, spec: Spec) -> None:
+    """Raise if a single run cannot fit, however little it needs beside its models and its network."""
+    models = 4 * experiment.devices * spec.rules.model.size * jax.numpy.zeros(()).dtype.itemsize
+    network = _BYTES_OF_LINK * expected_links(
+        experiment.graph, experiment.devices, experiment.connectivity
+    )
+    needed, free = models + network + dataset.train_images.nbytes, free_memory()
+    if needed > free:
+        raise ExperimentError(
+            f"devices={experiment.devices}: the models take {gigabytes(models)} and the network "
+            f"{gigabytes(network)}, and {gigabytes(free)} are free; try fewer devices or links, or a "
+            "smaller model"
+        )
 
 
 def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = None) -> int:
@@ -59,10 +81,10 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
         ExperimentError: the size asked for does not fit or is not divided by the accelerators; or not
             even one run an accelerator fits.
     """
-    accelerators = spec.layout.accelerators
+    teams = spec.layout.teams
     free = free_memory()
-    fitting = int((free * _SHARE - needs.fixed) // needs.per_run) * accelerators
-    if fitting < accelerators:
+    fitting = int((free * _SHARE - needs.fixed) // needs.per_run) * teams
+    if fitting < teams:
         raise ExperimentError(
             f"devices and model: a single run needs {gigabytes(needs.peak(1))}, and "
             f"{gigabytes(free)} are free; try fewer devices or a smaller model"
@@ -70,21 +92,20 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
     if asked is not None:
         if asked < 1:
             raise ExperimentError(f"batch={asked}: give a whole number of 1 or more")
-        if asked % accelerators:
+        if asked % teams:
             raise ExperimentError(
-                f"batch={asked}: does not spread over {accelerators} accelerators; "
-                f"give a multiple of {accelerators}"
+                f"batch={asked}: does not spread over {teams} accelerators; give a multiple of {teams}"
             )
         if asked > fitting:
             raise ExperimentError(
-                f"batch={asked}: needs {gigabytes(needs.peak(asked // accelerators))}, and "
+                f"batch={asked}: needs {gigabytes(needs.peak(asked // teams))}, and "
                 f"{gigabytes(free)} are free; try {fitting} or less"
             )
         return asked
-    most = _MOST_RUNS_ON_CPU if jax.default_backend() == "cpu" else _MOST_RUNS * accelerators
-    batches = math.ceil(runs / min(fitting, max(most, accelerators)))
+    most = _MOST_RUNS_ON_CPU if jax.default_backend() == "cpu" else _MOST_RUNS * teams
+    batches = math.ceil(runs / min(fitting, max(most, teams)))
     even = math.ceil(runs / batches)
-    return math.ceil(even / accelerators) * accelerators
+    return math.ceil(even / teams) * teams
 
 
 def free_memory() -> int:
@@ -97,6 +118,18 @@ def free_memory() -> int:
     if limits:
         return min(limits)
     return _free_on_host() // len(jax.local_devices())
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held: on one of its accelerators, or in all on a CPU."""
+    stats = [device.memory_stats() or {} for device in jax.local_devices()]
+    peaks = [each["peak_bytes_in_use"] for each in stats if "peak_bytes_in_use" in each]
+    if peaks:
+        return max(peaks)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def gigabytes(count: float) -> str:

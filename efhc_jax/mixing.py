@@ -10,12 +10,14 @@ import operator
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from efhc_jax.layout import on_own_rows
 from efhc_jax.network import behind_slots
 
 _WRITTEN_OUT = 16  # the most devices whose product with P is written out
-_SLOTS_TOGETHER = 8  # slots of neighbour lists that are summed in one pass
+_BYTES_TOGETHER = 4 * 2**20  # of the models that are mixed at a time over neighbour lists
 
 Neighbors = Int[Array, "device slot"] | None
 
@@ -92,19 +94,34 @@ def mix_neighbors(
     link_weights: Float[Array, "device slot"],
     weights: Float[Array, "device *parameters"],
     neighbors: Int[Array, "device slot"],
+    everyone: Float[Array, "other *parameters"] | None = None,
 ) -> Float[Array, "device *parameters"]:
     """P·W over lists of neighbours: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device behind slot s.
 
-    A few slots are summed at a time, so that no array is larger than W.
+    Some devices are mixed at a time, so that what is gathered for them stays in a cache.
+
+    Args:
+        link_weights: p_is.
+        weights: the models of these devices.
+        neighbors: the devices behind the slots.
+        everyone: the models of all devices, where `weights` has only some of them.
     """
-    mixed = for_each(1 - link_weights.sum(1), weights) * weights
-    for first in range(0, neighbors.shape[1], _SLOTS_TOGETHER):
-        some = range(first, min(first + _SLOTS_TOGETHER, neighbors.shape[1]))
-        mixed += functools.reduce(
-            operator.add,
-            (for_each(link_weights[:, s], weights) * weights[neighbors[:, s]] for s in some),
-        )
-    return mixed
+    others = weights if everyone is None else everyone
+
+    def one(device: tuple[Array, Array, Array]) -> Array:
+        own, shares, behind = device
+        near = (shares[slot] * others[behind[slot]] for slot in range(len(behind)))
+        return functools.reduce(operator.add, near, (1 - shares.sum()) * own)
+
+    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
+    devices = (weights, link_weights, neighbors)
+    return jax.lax.map(one, devices, batch_size=min(together, len(weights)))
+
+
+def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
+    """What `mix_neighbors` gives for the devices that one accelerator holds."""
+    everyone = jax.lax.all_gather(weights, "rows", tiled=True)
+    return mix_neighbors(link_weights, weights, neighbors, everyone)
 
 
 def average(
@@ -113,11 +130,22 @@ def average(
     used: Bool[Array, "device slot"],
     coordinated: Bool[Array, ""],
     neighbors: Neighbors = None,
+    rows: Mesh | None = None,
 ) -> Float[Array, "device *parameters"]:
-    """P(k)·W: over the links in use, or over everybody where there is a coordinator (Event 3)."""
+    """P(k)·W: over the links in use, or over everybody where there is a coordinator (Event 3).
+
+    Args:
+        weights: W.
+        adjacency: all links.
+        used: those that carry parameters.
+        coordinated: whether there is a coordinator.
+        neighbors: the devices behind the slots; None for a matrix.
+        rows: the accelerators that the devices are spread over, if they are.
+    """
     if neighbors is None:
         transition = transition_matrix(adjacency, used)
         return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
     link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
-    mixed = mix_neighbors(link_weights, weights, neighbors)
+    mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
+    mixed = mixing(link_weights, weights, neighbors)
     return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)

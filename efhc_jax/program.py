@@ -19,10 +19,11 @@ from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_coins, draw_models, draw_samples
 from efhc_jax.dynamics import DYNAMICS, Dynamics
-from efhc_jax.layout import SINGLE, Layout, spread
+from efhc_jax.layout import SINGLE, Layout, on_own_rows, spread
 from efhc_jax.models import make_model
 from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network import as_matrix
+from efhc_jax.objective import global_loss, make_objective
 from efhc_jax.policies import POLICIES
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, parameters_of, start, step
@@ -65,7 +66,12 @@ def make_spec(experiment: Experiment, dataset: Dataset, layout: Layout = SINGLE)
     model = make_model(experiment.model, dataset.image_shape, dataset.classes)
     rules = Rules(model, tuple(POLICIES.values()), experiment.norm_order)
     dynamics = DYNAMICS[experiment.dynamics]
-    return Spec(rules, experiment.devices, experiment.batch_size, dynamics, layout)
+    return laid_out(Spec(rules, experiment.devices, experiment.batch_size, dynamics, SINGLE), layout)
+
+
+def laid_out(spec: Spec, layout: Layout) -> Spec:
+    """The same program, computed elsewhere."""
+    return spec._replace(rules=spec.rules._replace(rows=layout.rows), layout=layout)
 
 
 def record_summary(moment: Moment) -> dict[str, Array]:
@@ -148,13 +154,17 @@ def advance(
             now = spec.dynamics.at(hyper, state.memory, iteration)
             training = now.present | hyper.change.absent_train
             inputs = Inputs(iteration, now.links, training, images, labels, coin)
-            state, info = step(spec.rules, hyper, state, inputs)
+            here = hyper
+            if now.moved is not None:
+                here = hyper._replace(neighbors=now.moved.neighbors)
+                state = state._replace(adjacency=now.moved.before)
+            state, info = step(spec.rules, here, state, inputs)
             state = state._replace(memory=now.memory)
             if purse is not None:
                 budgets, rest = hyper.budgets
                 time = info.transmission_time
                 purse = spend(purse, budgets, time, iteration, state.weights, rest)
-            return (state, purse), record(Moment(hyper.neighbors, sample, inputs, info, state))
+            return (state, purse), record(Moment(here.neighbors, sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))
         (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn, unroll=_UNROLL)
@@ -169,18 +179,29 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
 
     def one(state: State, test: Samples) -> dict[str, Array]:
         mean = jnp.mean(state.weights, axis=0)
-        rows = jnp.concatenate([state.weights, mean[None]])
-        accuracy, loss = _accuracy_and_loss(spec.rules.model, rows, test)
+        accuracy, loss, accuracy_of_mean = _evaluate_with_mean(spec, state.weights, mean, test)
         return {
-            "accuracy": accuracy[:-1],
-            "test_loss": loss[:-1],
-            "mean_model_accuracy": accuracy[-1],
+            "accuracy": accuracy,
+            "test_loss": loss,
+            "mean_model_accuracy": accuracy_of_mean,
             "consensus_error": jnp.sqrt(jnp.sum((state.weights - mean) ** 2) / spec.devices),
             "broadcasts": state.broadcasts,
             "finite": jnp.isfinite(state.weights).all(axis=parameters_of(state.weights)),
         }
 
     return spread(spec.layout._replace(block=1), one)((states,), (test,))
+
+
+@functools.partial(jax.jit, static_argnames="spec")
+def evaluate_mean_models(spec: Spec, hypers: Hyper, states: State, train: Samples) -> dict[str, Array]:
+    """The global loss F(w̄) of the average of all models, which the theorem is about."""
+
+    def one(hyper: Hyper, state: State, train: Samples) -> dict[str, Array]:
+        model = spec.rules.model
+        objective = make_objective(train.images, train.labels, hyper.shards, model.images_at_once)
+        return {"global_loss": global_loss(model, jnp.mean(state.weights, axis=0), objective)}
+
+    return spread(spec.layout._replace(block=1), one)((hypers, states), (train,))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -198,6 +219,18 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
         }
 
     return spread(spec.layout._replace(block=1), one)((purses,), (test,))
+
+
+def _evaluate_with_mean(
+    spec: Spec, weights: Array, mean: Array, test: Samples
+) -> tuple[Float[Array, "device"], Float[Array, "device"], Float[Array, ""]]:
+    """Accuracies and losses of all devices, and the accuracy of their average."""
+    score = functools.partial(_accuracy_and_loss, spec.rules.model)
+    if spec.layout.rows is None:  # all at once, because they see the same images
+        accuracy, loss = score(jnp.concatenate([weights, mean[None]]), test)
+        return accuracy[:-1], loss[:-1], accuracy[-1]
+    accuracy, loss = on_own_rows(spec.layout.rows, score, shared=1)(weights, test)
+    return accuracy, loss, score(mean[None], test)[0][0]
 
 
 def _accuracy_and_loss(

@@ -99,3 +99,23 @@ def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report
     with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextlib.contextmanager
+def item_progress(items: int, title: str, show: bool | None = None) -> Iterator[Callable[[], None]]:
+    """A bar over things that are done one by one; what is given is called after each.
+
+    Args:
+        items: how many there are.
+        title: what stands before the bar.
+        show: True or False; by default only where a person can watch.
+    """
+    if not (show or (show is None and sys.stderr.isatty())):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=items)
+        yield lambda: bar.advance(task)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import importlib.metadata
 import io
 import json
 import platform
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +21,20 @@ from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError
 from efhc_jax.files import written_whole
 from efhc_jax.history import Record
+from efhc_jax.integrity import what_is_wrong
+from efhc_jax.seals import read_sealed, sealed
 
 if TYPE_CHECKING:
     import xarray
 
 FORMAT = 1  # of the stored files; a file with a larger number is from a newer version
 
-_DIMENSIONS = {
+DIMENSIONS = {
     "accuracy": ("evaluation", "device"),
     "test_loss": ("evaluation", "device"),
     "mean_model_accuracy": ("evaluation",),
     "consensus_error": ("evaluation",),
+    "global_loss": ("evaluation",),
     "broadcasts": ("evaluation", "device"),
     "transmission_time": ("step",),
     "train_loss": ("step",),
@@ -54,6 +60,7 @@ _DESCRIPTIONS = {
     "test_loss": "mean loss of each device's own model on the test set",
     "mean_model_accuracy": "share of the test set that the average of all models gets right",
     "consensus_error": "distance of the models from their average, Frobenius norm over sqrt(m)",
+    "global_loss": "F of the average model: mean over devices of the mean loss on their training data",
     "broadcasts": "how often each device has broadcast so far",
     "transmission_time": "mean over devices of the share of links in use times n/b",
     "train_loss": "mean over devices of the mini-batch loss, before the step",
@@ -85,7 +92,7 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
         if record.initial_weights is not None:  # a trace: W(0) comes before the first step
             arrays[name] = np.concatenate([record.initial_weights[None], arrays[name]])
     variables = {
-        name: xarray.Variable(_DIMENSIONS[name], array, {"description": _DESCRIPTIONS[name]})
+        name: xarray.Variable(DIMENSIONS[name], array, {"description": _DESCRIPTIONS[name]})
         for name, array in arrays.items()
     }
     coordinates = {
@@ -94,7 +101,8 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
     }
     if record.budgets:
         coordinates["budget"] = np.array(experiment.budgets)
-    return xarray.Dataset(variables, coordinates, attributes(experiment, seconds))
+    attrs = attributes(experiment, seconds, [record])
+    return xarray.Dataset(variables, coordinates, attrs)
 
 
 def sweep_dataset(
@@ -118,7 +126,7 @@ def sweep_dataset(
     for name in each[0]:
         stacked = _stack_padded([arrays[name] for arrays in each])
         variables[name] = xarray.Variable(
-            (*axes, *_DIMENSIONS[name]),
+            (*axes, *DIMENSIONS[name]),
             stacked.reshape(*lengths, *stacked.shape[1:]),
             {"description": _DESCRIPTIONS[name]},
         )
@@ -135,7 +143,7 @@ def sweep_dataset(
     }
     if records[0].budgets:
         coordinates["budget"] = np.array(experiment.budgets)
-    attrs = attributes(experiment, seconds) | {"axes": json.dumps(list(axes))}
+    attrs = attributes(experiment, seconds, records) | {"axes": json.dumps(list(axes))}
     return xarray.Dataset(variables, coordinates, attrs)
 
 
@@ -150,7 +158,7 @@ def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
     return padded
 
 
-def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
+def attributes(experiment: Experiment, seconds: float, records: Sequence[Record] = ()) -> dict[str, Any]:
     """Where a result comes from: settings, versions, platform and time."""
     packages = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")
     versions = {name: importlib.metadata.version(name) for name in packages}
@@ -163,6 +171,7 @@ def attributes(experiment: Experiment, seconds: float) -> dict[str, Any]:
         "platform": f"{device.platform} ({device.device_kind}) on {platform.platform()}",
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
+        "evaluation_seconds": round(sum(record.evaluation_seconds for record in records), 3),
     }
 
 
@@ -176,7 +185,7 @@ def save(dataset: xarray.Dataset, path: str | Path) -> Path:
     composed = io.BytesIO()
     dataset.to_netcdf(composed, engine="h5netcdf", encoding=compressed)
     with written_whole(path) as part:
-        part.write_bytes(composed.getbuffer())
+        part.write_bytes(sealed(composed.getbuffer()))
     return path
 
 
@@ -190,12 +199,15 @@ def load(path: str | Path) -> xarray.Dataset:
 
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        what = "is a folder; give a file in it" if path.is_dir() else "no such file"
+        raise DataError(f"{path}: {what}")
+    content = read_sealed(path)
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as stored:
+        with _quiet(), xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as stored:
             dataset = stored.load()
     except Exception as error:  # the HDF5 stack raises many kinds
-        raise DataError(f"{path}: cannot be read as netCDF ({error})") from None
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"{path}: cannot be read as netCDF ({reason})") from None
     format_ = dataset.attrs.get("format")
     if not isinstance(format_, (int, np.integer)) or "experiment" not in dataset.attrs:
         raise DataError(f"{path}: was not written by efhc")
@@ -203,7 +215,20 @@ def load(path: str | Path) -> xarray.Dataset:
         raise DataError(
             f"{path}: format {format_} is from a newer version of efhc-jax; upgrade to read it"
         )
+    wrong = what_is_wrong(dataset, DIMENSIONS)
+    if wrong:
+        raise DataError(f"{path}: is damaged ({wrong})")
     return dataset
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the HDF5 stack stumbles over while it cleans up from the screen."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def file_stem(experiment: Experiment) -> str:

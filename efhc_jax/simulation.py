@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,13 +18,16 @@ from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
-from efhc_jax.layout import fetch, place_runs, place_shared
+from efhc_jax.layout import choose_layout_of_one, fetch, place_runs, place_shared
+from efhc_jax.loggers import Logger
+from efhc_jax.memory import check_fits
 from efhc_jax.program import (
     Recorder,
     Samples,
     Spec,
     advance,
     evaluate,
+    evaluate_mean_models,
     evaluate_purses,
     initialise,
     make_spec,
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
     import xarray
 
 _LONGEST_CHUNK = 500  # iterations between two looks at the progress
+_LOGGED = (
+    *("accuracy", "test_loss", "mean_model_accuracy", "consensus_error", "global_loss", "broadcasts"),
+    *("train_loss", "transmission_time", "links_used", "gradient_norm"),
+)
 _TRACE_LIMIT = 4 * 2**30  # bytes that a trace may hold
 
 
@@ -57,6 +65,7 @@ class Control(NamedTuple):
     report: Report = lambda done: None  # is told how many iterations of the batch are done
     should_stop: Callable[[], bool] = lambda: False  # asked after every chunk
     checkpoints: Checkpoints | None = None
+    logger: Logger | None = None  # is sent what has been reached, while it goes on
 
 
 _ALONE = Control()
@@ -77,9 +86,9 @@ def simulate(
         experiment: what to run.
         data: a dataset of your own, in place of the one that the experiment names.
         trace: keep the whole inside of every iteration, for small runs.
-        audit: keep what `efhc_jax.audit` needs: graphs, broadcasts and gradient norms.
+        audit: keep what `efhc_jax.audit` needs: graphs, broadcasts, gradient norms and the global loss.
         progress: show a bar; by default only on a terminal.
-        control: where to keep checkpoints, and when to stop.
+        control: where to keep checkpoints, when to stop, and where to log.
 
     Returns:
         A dataset with `accuracy`, `transmission_time` and more; the documentation lists all of it.
@@ -93,9 +102,12 @@ def simulate(
         3
     """
     data = load_dataset(experiment.dataset) if data is None else data
-    spec = make_spec(experiment, data)
+    spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
     if trace:
         _check_trace_fits(experiment, spec)
+    if trace or audit:
+        _check_graphs_fit(experiment)
+    check_fits(experiment, data, spec)
     hypers = stack([prepare(experiment, data)])
     times = evaluation_times(experiment.iterations, experiment.eval_every)
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
@@ -106,6 +118,7 @@ def simulate(
         control = control._replace(report=report)
         (one,) = run_batch(spec, hypers, data, times, control, record)
     result = run_dataset(experiment, one, time.perf_counter() - began)
+    result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
     return result
@@ -148,7 +161,13 @@ def run_batch(
 
     for part in list(plan(times))[history.position :]:
         if part.length == 0:
-            history.add_evaluation(fetch(evaluate(spec, states, test)), part.first)
+            began = time.perf_counter()
+            found = fetch(evaluate(spec, states, test))
+            if record is not record_summary:
+                found |= fetch(evaluate_mean_models(spec, hypers, states, train))
+            history.evaluation_seconds += time.perf_counter() - began
+            history.add_evaluation(found, part.first)
+            _log(control, found, part.first)
         else:
             watched = None
             if budgets.size:
@@ -159,15 +178,29 @@ def run_batch(
                 spec, record, part.length, hypers, states, watched, jnp.int32(part.first), train
             )
             purses = purses if watched is None else watched
-            history.add_steps(fetch(recorded), part.first)
+            _check_nobody_missed(states)
+            recorded = fetch(recorded)
+            history.add_steps(recorded, part.first)
+            _log(control, recorded, part.first + part.length)
             control.report(part.first + part.length)
         history.position += 1
         if history.all_diverged:
             break
         _keep(control, history, states, purses)
 
+    began = time.perf_counter()
     at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets.size else {}
+    history.evaluation_seconds += time.perf_counter() - began
     return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
+
+
+def _check_nobody_missed(states: State) -> None:
+    """Raise if devices that move had more neighbours than their lists have room for."""
+    if "missed" in states.memory and fetch(states.memory["missed"]).any():
+        raise ExperimentError(
+            f"dynamics='mobility': a device came to have more than the {states.adjacency.shape[-1]} "
+            "neighbours that there is room for, which is next to impossible; try another seed"
+        )
 
 
 class Part(NamedTuple):
@@ -243,6 +276,13 @@ def _keep(control: Control, history: History, states: State, purses: Purse) -> N
         raise KeyboardInterrupt
 
 
+def _log(control: Control, found: dict[str, np.ndarray], iteration: int) -> None:
+    """Send the mean of everything that has one: over devices, and over the iterations of a chunk."""
+    if control.logger:
+        means = {name: float(array.mean()) for name, array in found.items() if name in _LOGGED}
+        control.logger.log(means, iteration)
+
+
 def _advice(experiment: Experiment, record: Record) -> str:
     devices = ", ".join(str(device) for device in record.diverged)
     return (
@@ -250,6 +290,16 @@ def _advice(experiment: Experiment, record: Record) -> str:
         f"finite at iteration {record.diverged_at}; the iterations before it are kept; "
         f"try a learning_rate of {min(1.0, experiment.learning_rate / 10):g} or less"
     )
+
+
+def _check_graphs_fit(experiment: Experiment) -> None:
+    each = experiment.devices**2
+    if experiment.iterations * each > _TRACE_LIMIT:
+        raise ExperimentError(
+            f"iterations={experiment.iterations}: the graphs of {experiment.devices:,} devices would "
+            f"take {experiment.iterations * each / 2**30:.1f} GiB; "
+            f"try {_TRACE_LIMIT // each:,} iterations or fewer with an audit or a trace"
+        )
 
 
 def _check_trace_fits(experiment: Experiment, spec: Spec) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from efhc_jax.dynamics import Memory
@@ -28,6 +29,7 @@ class Rules(NamedTuple):
     model: Model
     policies: tuple[Policy, ...]
     norm_order: float  # q
+    rows: Mesh | None = None  # the accelerators that the devices are spread over, if they are
 
 
 class State(NamedTuple):
@@ -99,7 +101,7 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     links = used_links(inputs.adjacency, known, choice.fired, hyper.neighbors) & ~choice.coordinated
 
     # Event 3: average over the links in use, or over everybody where there is a coordinator.
-    mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors)
+    mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors, rules.rows)
 
     # Event 4: a gradient step, taken from where the models were before averaging.
     loss, gradient = _loss_and_gradient(rules.model, weights, inputs)

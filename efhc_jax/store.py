@@ -9,11 +9,8 @@ sweep.nc        the result, when all is done
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ import numpy as np
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.history import Record
+from efhc_jax.locks import held
 
 FORMAT = 1
 
@@ -43,20 +41,12 @@ class Store:
 
         If the work fails before any of it was saved, the folder is left as it was.
         """
-        with output_folder(self.folder), (self.folder / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ExperimentError(
-                    f"out={self.folder}: another process is working there; "
-                    "wait for it, or give another folder"
-                ) from None
+        with output_folder(self.folder), held(self.folder):
             try:
                 yield
             except BaseException:
                 if not (self._batches.exists() or self.checkpoint.exists() or self.result.exists()):
                     self._manifest.unlink(missing_ok=True)
-                    Path(file.name).unlink(missing_ok=True)
                 raise
 
     def claim(self, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -114,15 +104,7 @@ class Store:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
             return [_record(arrays, run) for run in range(int(arrays["runs"]))]
-        except (
-            OSError,
-            EOFError,
-            KeyError,
-            TypeError,
-            ValueError,
-            zipfile.BadZipFile,
-            zlib.error,
-        ) as error:
+        except Exception as error:  # what NumPy raises on a damaged file is not documented
             raise DataError(
                 f"{path}: a finished batch cannot be read ({error}); "
                 "remove this file to compute it again"
@@ -150,6 +132,7 @@ def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
             fields[field] = array
     fields["diverged_at"] = int(fields["diverged_at"])
     fields["diverged"] = tuple(int(device) for device in fields["diverged"])
+    fields["evaluation_seconds"] = float(fields["evaluation_seconds"])
     return Record(**fields)
 
 
@@ -163,6 +146,8 @@ def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
                 found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
     if begun.get("data") != now.get("data"):
         found.append("the data are different")
+    if begun.get("audit", False) != now.get("audit", False):
+        found.append("one keeps what an audit needs and the other does not")
     return found
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import itertools
 import json
+import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +24,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout
 from efhc_jax.memory import choose_batch, estimate, gigabytes
-from efhc_jax.program import Spec, make_spec
+from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
 from efhc_jax.results import load, save, sweep_dataset
 from efhc_jax.scenario import prepare, stack
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 # Fields that decide shapes or code: runs share a compilation only where these agree.
 _SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order", "dynamics")
+_AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may keep
+_MOST_RUNS = 100_000  # of a sweep
 _NOT_AXES = {
     "iterations": "a longer run contains the shorter ones: run the longest",
     "eval_every": "evaluate at the finest",
@@ -48,6 +52,7 @@ def sweep(
     *,
     batch: int | None = None,
     out: str | Path | None = None,
+    audit: bool = False,
     progress: bool | None = None,
     checkpoint_seconds: float = 60.0,
     should_stop: Callable[[], bool] = lambda: False,
@@ -63,6 +68,7 @@ def sweep(
         data: a dataset of your own, in place of the one that the experiment names.
         batch: how many runs go through the program at once; by default as many as is good.
         out: a folder for finished batches. A sweep that was stopped goes on from there.
+        audit: keep the graphs, broadcasts and gradient norms of every iteration.
         progress: show a bar; by default only on a terminal.
         checkpoint_seconds: the least time between two checkpoints of a batch in progress.
         should_stop: asked after every chunk; when it says so, the batch in progress is saved.
@@ -78,19 +84,25 @@ def sweep(
         {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
     """
     grid = Grid.of(experiment, axes)
+    if audit:
+        _check_audit_fits(grid)
+    record = record_audit if audit else record_summary
     began = time.perf_counter()
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
         jobs, size = _jobs(grid, data, batch)
         if store:
             if _writes():
-                size = store.claim(grid.manifest(size, data))["batch"]
+                size = store.claim(grid.manifest(size, data, audit))["batch"]
             size = _agreed(size)
             if _agreed(int(store.result.exists())):
                 return load(store.result)
         with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
-            records = _run_all(jobs, size, store, report, checkpoint_seconds, should_stop)
+            records = _run_all(jobs, size, store, record, report, checkpoint_seconds, should_stop)
         result = sweep_dataset(grid.experiment, grid.axes, records, time.perf_counter() - began)
+        result.attrs["batch"] = size
+        result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
+        result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
         if store and _writes():
             save(result, store.result)
             store.tidy()
@@ -116,6 +128,11 @@ class Grid(NamedTuple):
         if "connectivity" in values and not experiment.placement:
             lowest = min(values["connectivity"])
             experiment = experiment.replace(connectivity=lowest, placement=lowest)
+        runs = math.prod(len(axis) for axis in values.values())
+        if runs > _MOST_RUNS:
+            raise ExperimentError(
+                f"{', '.join(values)}: more than {_MOST_RUNS:,} runs; make several sweeps of them"
+            )
         combinations = itertools.product(*values.values())
         experiments = [
             experiment.replace(**dict(zip(values, combination, strict=True)))
@@ -126,13 +143,14 @@ class Grid(NamedTuple):
         }
         return cls(experiment, axes_as_checked, experiments)
 
-    def manifest(self, batch: int, data: Dataset | None) -> dict[str, Any]:
+    def manifest(self, batch: int, data: Dataset | None, audit: bool) -> dict[str, Any]:
         """What tells this sweep from another."""
         digest = None if data is None else zlib.crc32(data.train_images.tobytes())
         return {
             "experiment": json.loads(self.experiment.to_json()),
             "axes": json.loads(json.dumps(self.axes)),
             "data": digest,
+            "audit": audit,
             "batch": batch,
         }
 
@@ -150,7 +168,7 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
     jobs, size = _jobs(grid, data, batch)
     peaks = [
         estimate(job.runs[0][1], job.data, job.spec).peak(
-            -(-min(size, len(job.runs)) // job.spec.layout.accelerators)
+            -(-min(size, len(job.runs)) // job.spec.layout.teams)
         )
         for job in jobs
     ]
@@ -173,8 +191,7 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
         first = runs[0][1]
         dataset = load_dataset(first.dataset) if data is None else data
         spec = make_spec(first, dataset)
-        layout = choose_layout(first.devices, spec.rules.model.size)
-        spec = spec._replace(layout=layout)
+        spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
         needs = estimate(first, dataset, spec)
         sizes.append(choose_batch(needs, len(runs), spec, asked))
         jobs.append(Job(spec, dataset, runs))
@@ -185,6 +202,7 @@ def _run_all(
     jobs: list[Job],
     size: int,
     store: Store | None,
+    record: Recorder,
     report: Report,
     checkpoint_seconds: float,
     should_stop: Callable[[], bool],
@@ -202,7 +220,7 @@ def _run_all(
                 checkpoints = Checkpoints(store.checkpoint / str(number), checkpoint_seconds)
             report_batch = functools.partial(_report_part, report, done, len(runs))
             control = Control(report_batch, should_stop, checkpoints)
-            finished = _run(job, [e for _, e in runs], size, control)
+            finished = _run(job, [e for _, e in runs], size, control, record)
             if store and _writes():
                 store.save(number, finished)  # before anybody is told that it is finished
             if checkpoints:
@@ -211,6 +229,32 @@ def _run_all(
         report(done)
         records |= {place: one for (place, _), one in zip(runs, finished, strict=True)}
     return [records[place] for place in range(len(records))]
+
+
+def repeat(
+    grid: Grid, data: Dataset | None, batch: int | None, audit: bool, runs: int | None = None
+) -> Iterator[tuple[int, Record]]:
+    """Run a grid again, or some of it, in the batches that it was run in before.
+
+    Args:
+        grid: the sweep.
+        data: a dataset of your own, in place of the one that the experiment names.
+        batch: the size of its batches; None chooses one.
+        audit: whether it kept what an audit needs.
+        runs: how many runs at least, in whole batches from all over the grid; None is all.
+
+    Yields:
+        The place of a run in the grid, and what it gave.
+    """
+    jobs, size = _jobs(grid, data, batch)
+    batches = list(_batches(jobs, size))
+    wanted = len(batches) if runs is None else min(len(batches), -(-runs // size))
+    for number in np.linspace(0, len(batches) - 1, wanted).round().astype(int):
+        job, members = batches[number]
+        record = record_audit if audit else record_summary
+        found = _run(job, [experiment for _, experiment in members], size, Control(), record)
+        for (place, _), one in zip(members, found, strict=True):
+            yield place, one
 
 
 def _report_part(report: Report, before: int, runs: int, iterations: int) -> None:
@@ -223,15 +267,26 @@ def _batches(jobs: list[Job], size: int) -> Iterator[tuple[Job, list[tuple[int, 
             yield job, job.runs[first : first + size]
 
 
-def _run(job: Job, experiments: list[Experiment], size: int, control: Control) -> list[Record]:
+def _run(
+    job: Job, experiments: list[Experiment], size: int, control: Control, record: Recorder
+) -> list[Record]:
     """One batch. A short one is filled up with copies, so that all have the shape of one program."""
     first = experiments[0]
     hypers = [prepare(experiment, job.data) for experiment in experiments]
     layout, whole = job.spec.layout.fitted(min(size, len(job.runs)))
     hypers += [hypers[-1]] * (whole - len(hypers))
-    spec = job.spec._replace(layout=layout)
+    spec = laid_out(job.spec, layout)
     times = evaluation_times(first.iterations, first.eval_every)
-    return run_batch(spec, stack(hypers), job.data, times, control)[: len(experiments)]
+    return run_batch(spec, stack(hypers), job.data, times, control, record)[: len(experiments)]
+
+
+def _check_audit_fits(grid: Grid) -> None:
+    each = [e.iterations * e.devices**2 for e in grid.experiments]
+    if sum(each) > _AUDIT_LIMIT:
+        raise ExperimentError(
+            f"audit: the graphs of {len(each)} runs would take {sum(each) / 2**30:.1f} GiB, and "
+            f"{_AUDIT_LIMIT / 2**30:.0f} GiB is the most; try fewer seeds, devices or iterations"
+        )
 
 
 def _check_axis(name: str, values: Any) -> list[Any]:
@@ -239,10 +294,12 @@ def _check_axis(name: str, values: Any) -> list[Any]:
         raise ExperimentError(f"{name}: cannot be an axis; {_NOT_AXES[name]}")
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
+    values = list(itertools.islice(values, _MOST_RUNS + 1))
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not values:
         raise ExperimentError(f"{name}: the axis is empty; give at least one value")
-    twice = [value for position, value in enumerate(values) if value in values[:position]]
+    plain = [value for value in values if isinstance(value, (str, float, int))]
+    twice = [value for value, count in collections.Counter(plain).items() if count > 1]
     if twice:
         raise ExperimentError(f"{name}: the axis has {twice[0]!r} twice; give each value once")
     return values

@@ -1,5 +1,7 @@
 """Layouts decide where runs are computed, never what comes out."""
 
+import subprocess
+import sys
 import types
 
 import jax
@@ -12,6 +14,7 @@ from efhc_jax.layout import (
     SINGLE,
     Layout,
     choose_layout,
+    choose_layout_of_one,
     fetch,
     place_runs,
     place_shared,
@@ -24,6 +27,12 @@ RUNS = (
     jax.random.split(jax.random.key(0), 6),
 )
 SHARED = (jnp.array([2.0, 3.0]), jnp.int32(7))
+
+
+def mesh_of(accelerators):
+    if accelerators == 1:
+        return None
+    return types.SimpleNamespace(size=accelerators, shape={"runs": accelerators})
 
 
 def one(values, key, vector, number):
@@ -84,7 +93,11 @@ def test_blocks_stay_in_a_cpu_cache(devices, parameters, block):
 @pytest.mark.parametrize("block", [0, 1, 3, 16])
 @pytest.mark.parametrize("runs", [1, 2, 7, 16, 17, 61, 64])
 def test_a_batch_is_filled_up_to_even_blocks(accelerators, block, runs):
-    mesh = types.SimpleNamespace(size=accelerators) if accelerators > 1 else None
+    mesh = (
+        types.SimpleNamespace(size=accelerators, shape={"runs": accelerators})
+        if accelerators > 1
+        else None
+    )
     layout, whole = Layout(mesh, block).fitted(runs)
     each = whole // accelerators
     blocks = each // layout.block
@@ -107,7 +120,25 @@ def test_other_accelerators_take_everything_at_once(monkeypatch):
 def test_a_layout_counts_its_accelerators():
     assert SINGLE.accelerators == 1
     assert Layout(MESH).accelerators == 1
-    assert Layout(types.SimpleNamespace(size=2)).accelerators == 2
+    assert Layout(mesh_of(2)).accelerators == 2
+    assert Layout(mesh_of(2)).teams == 2
+    rows = types.SimpleNamespace(size=8, shape={"runs": 2, "rows": 4})
+    assert Layout(rows, devices=80).accelerators == 8
+    assert Layout(rows, devices=80).teams == 2
+
+
+@pytest.mark.parametrize(("devices", "rows"), [(8000, 8), (10_002, 2), (1001, 1)])
+def test_many_devices_are_spread_over_accelerators_that_divide_them(monkeypatch, devices, rows):
+    made = []
+    monkeypatch.setattr(jax, "devices", lambda: [types.SimpleNamespace(platform="gpu")] * 8)
+    monkeypatch.setattr("efhc_jax.layout.Mesh", lambda array, axes: made.append(array.shape) or MESH)
+    assert choose_layout(devices, 7850).devices == devices
+    assert choose_layout_of_one(devices).devices == devices
+    assert made == [(8 // rows, rows), (1, rows)]
+
+
+def test_few_devices_are_not_spread():
+    assert choose_layout_of_one(999) == SINGLE
 
 
 @pytest.mark.parametrize("place", [place_runs, place_shared])
@@ -120,3 +151,40 @@ def test_what_is_placed_can_be_fetched(place, mesh):
     for name, array in tree.items():
         assert isinstance(back[name], np.ndarray)
         np.testing.assert_array_equal(back[name], array)
+
+
+BY_ROWS = """
+import jax
+jax.config.update("jax_num_cpu_devices", 8)
+import numpy as np
+import efhc_jax as efhc
+from jax.sharding import Mesh
+from efhc_jax.layout import Layout, place_runs
+from efhc_jax.program import initialise, laid_out, make_spec
+from efhc_jax.scenario import prepare, stack
+from efhc_jax.simulation import evaluation_times, run_batch
+
+data = efhc.load_dataset("synthetic")
+base = efhc.Experiment(dataset="synthetic", devices=80, graph="ring", dynamics="failures")
+hypers = stack([prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")])
+assert hypers.neighbors is not None, "the test is about lists of neighbours"
+spec, times = make_spec(base, data), evaluation_times(12, 6)
+expected = run_batch(spec, hypers, data, times)
+for shape in ((1, 8), (2, 4)):
+    mesh = Mesh(np.array(jax.devices()).reshape(shape), ("runs", "rows"))
+    spread = laid_out(spec, Layout(mesh, devices=80))
+    weights = initialise(spread, place_runs(spread.layout, hypers)).weights
+    assert weights.addressable_shards[0].data.shape[:2] == (2 // shape[0], 80 // shape[1])
+    for one, other in zip(expected, run_batch(spread, hypers, data, times), strict=True):
+        for name, array in (one.evaluations | one.steps).items():
+            found = (other.evaluations | other.steps)[name]
+            np.testing.assert_allclose(found, array, rtol=1e-4, atol=1e-5, err_msg=name)
+print("agree")
+"""
+
+
+def test_devices_spread_over_8_accelerators_give_what_one_gives():
+    done = subprocess.run(
+        [sys.executable, "-c", BY_ROWS], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.stdout.endswith("agree\n"), done.stderr

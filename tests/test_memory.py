@@ -34,7 +34,8 @@ def free(monkeypatch):
 
 
 def spec(accelerators=1, block=0):
-    mesh = types.SimpleNamespace(size=accelerators) if accelerators > 1 else None
+    mesh = types.SimpleNamespace(size=accelerators, shape={"runs": accelerators})
+    mesh = mesh if accelerators > 1 else None
     return types.SimpleNamespace(layout=Layout(mesh, block))
 
 

@@ -38,6 +38,7 @@ OF_A_RUN = {
     "degree": ("device",),
 }
 OF_A_TRACE = OF_A_RUN | {
+    "global_loss": ("evaluation",),
     "weights": ("instant", "device", "parameter"),
     "last_broadcast": ("instant", "device", "parameter"),
     "adjacency": ("step", "device", "neighbor"),
@@ -160,7 +161,7 @@ def folder(path):
     ("make", "message"),
     [
         (missing, "no such file"),
-        (folder, "no such file"),
+        (folder, "is a folder; give a file in it"),
         (empty, "cannot be read as netCDF"),
         (not_netcdf, "cannot be read as netCDF"),
         (foreign, "was not written by efhc"),
@@ -179,7 +180,7 @@ def test_a_truncated_file_is_refused(run, tmp_path, share):
     path = efhc.save(run, tmp_path / "cut.nc")
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(efhc.DataError, match=r"cut.nc: cannot be read as netCDF"):
+    with pytest.raises(efhc.DataError, match=r"cut.nc: is damaged \(it is cut short"):
         efhc.load(path)
 
 
@@ -218,7 +219,11 @@ def record(devices=2, evaluations=3, steps=4, start=0.0, **more):
             "accuracy": numbers(evaluations, devices),
             "broadcasts": numbers(evaluations, devices, dtype=np.int32),
         },
-        steps={"links_used": numbers(steps, dtype=np.int32), "train_loss": numbers(steps)},
+        steps={
+            "links_used": numbers(steps, dtype=np.int32),
+            "train_loss": numbers(steps),
+            "transmission_time": numbers(steps),
+        },
         budgets={},
         **more,
     )

@@ -172,7 +172,7 @@ def test_a_crashed_sweep_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, c
             efhc.sweep(BASE, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
     resumed = efhc.sweep(BASE, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
     assert resumed.equals(whole)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "sweep.json", "sweep.nc"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.json", "sweep.nc"]
     assert efhc.sweep(BASE, tiny, out=tmp_path, **AXES).equals(whole), "loaded when all is done"
 
 
@@ -248,7 +248,7 @@ COMMAND = [
 
 
 def test_killed_at_random_moments_nothing_is_lost(tmp_path):
-    """The command itself, under kill -9; the script `scripts/kill_test` does it twenty times."""
+    """The command itself, under kill -9; `scripts/fault_test` does it twenty times."""
     subprocess.run([*COMMAND, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     out = tmp_path / "killed"
     finished = 0
@@ -408,3 +408,14 @@ def test_a_full_disk_is_named_and_what_is_stored_stays(tmp_path):
     again = subprocess.run([*COMMAND, "--out", str(tmp_path)], capture_output=True, text=True)
     assert again.returncode == 0, "with room again, it goes on"
     assert (tmp_path / "sweep.nc").exists()
+
+
+def test_a_folder_begun_without_an_audit_does_not_go_on_with_one(tiny, tmp_path):
+    efhc.sweep(BASE, tiny, r=[1.0, 2.0], out=tmp_path)
+    with pytest.raises(efhc.ExperimentError, match="one keeps what an audit needs"):
+        efhc.sweep(BASE, tiny, r=[1.0, 2.0], out=tmp_path, audit=True)
+
+
+def test_an_audit_that_would_fill_the_memory_is_refused(tiny):
+    with pytest.raises(efhc.ExperimentError, match="audit: the graphs of 2 runs would take"):
+        efhc.sweep(BASE.replace(devices=40_000), tiny, r=[1.0, 2.0], audit=True)

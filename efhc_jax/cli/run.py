@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
-from efhc_jax.files import output_folder
+from efhc_jax.files import output_folder, written_whole
+from efhc_jax.locks import held
 
 if TYPE_CHECKING:
     import xarray
     from rich.table import Table
+
+    from efhc_jax.loggers import Logger
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class Run:
     """Keep what `efhc audit` needs: graphs, broadcasts and gradient norms of every iteration."""
     trace: bool = False
     """Keep the whole inside of every iteration (small runs only)."""
+    log: Annotated[str | None, tyro.conf.arg(metavar="tensorboard|wandb")] = None
+    """Send what is reached to a dashboard while it goes on; needs the extra of the same name."""
 
     def execute(self) -> None:
         """Simulate, then store, draw and print."""
@@ -44,12 +53,18 @@ class Run:
 
         start_jax()
         data = load_dataset(self.experiment.dataset, self.data_dir)
-        with output_folder(self.out), stop_requests() as should_stop:
+        with (
+            output_folder(self.out),
+            held(self.out),
+            stop_requests() as should_stop,
+            self._logger() as logger,
+        ):
             checkpoints = None
             if not self.trace:
                 folder = self.out / f".{file_stem(self.experiment)}.checkpoint"
-                checkpoints = Checkpoints(folder, self.checkpoint_seconds)
-            control = Control(should_stop=should_stop, checkpoints=checkpoints)
+                owner = f"{self.experiment.to_json()} audit={self.audit} data={data.digest}"
+                checkpoints = Checkpoints(folder, self.checkpoint_seconds, owner)
+            control = Control(should_stop=should_stop, checkpoints=checkpoints, logger=logger)
             try:
                 result = simulate(
                     self.experiment, data, trace=self.trace, audit=self.audit, control=control
@@ -66,6 +81,18 @@ class Run:
             if checkpoints:
                 checkpoints.clear()
 
+    @contextlib.contextmanager
+    def _logger(self) -> Iterator[Logger | None]:
+        from efhc_jax.loggers import make_logger
+        from efhc_jax.results import file_stem
+
+        if self.log is None:
+            yield None
+            return
+        logger = make_logger(self.log, self.experiment, self.out, file_stem(self.experiment))
+        with contextlib.closing(logger):
+            yield logger
+
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
 
@@ -75,7 +102,8 @@ class Run:
         stem = file_stem(self.experiment)
         written = [save(result, self.out / f"{stem}.nc")]
         written.append(self.out / f"{stem}.toml")
-        written[-1].write_text(self.experiment.to_toml(), encoding="utf-8")
+        with written_whole(written[-1]) as part:
+            part.write_text(self.experiment.to_toml(), encoding="utf-8")
         if result.sizes["evaluation"]:
             written.append(save_figure(draw_run(result), self.out / f"{stem}.png"))
         console = Console()
@@ -98,6 +126,8 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
 
 def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
     """Names and values of the figures that people look at first."""
+    from efhc_jax.memory import gigabytes, peak_memory
+
     steps = result.sizes["step"]
     lines = [("iterations", f"{steps:,}")]
     if result.sizes["evaluation"]:
@@ -111,13 +141,21 @@ def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
             ("broadcasts a device and iteration", f"{_rate(last):.3f}"),
         ]
     total = float(result.transmission_time.sum())
+    seconds = result.attrs["seconds"]
     lines += [
         ("transmission time, total", f"{total:,.1f}"),
         ("transmission time an iteration", f"{total / max(1, steps):.4f}"),
-        ("seconds", f"{result.attrs['seconds']:.1f}"),
-        ("iterations a second", f"{steps / result.attrs['seconds']:,.0f}"),
+        ("seconds", f"{seconds:.1f}"),
+        ("of these evaluating", f"{result.attrs['evaluation_seconds']:.1f}"),
+        ("iterations a second", _speed(steps, seconds - result.attrs["evaluation_seconds"])),
+        ("peak memory", gigabytes(peak_memory())),
     ]
     return lines
+
+
+def _speed(steps: int, seconds: float) -> str:
+    speed = steps / max(seconds, 1e-3)
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2f}"
 
 
 def _rate(last: xarray.Dataset) -> float:

@@ -1,0 +1,75 @@
+"""Whether a stored result is put together as results are, so that nothing else needs to ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+_NEEDED = ("accuracy", "transmission_time", "train_loss")
+_ATTRIBUTES = ("experiment", "versions")
+_JSON = {"axes": list, "versions": dict, "data": dict, "experiment": dict}
+
+
+def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:
+    """The first thing about a dataset that no result has, in words; empty if all is well.
+
+    Args:
+        dataset: what was read.
+        dimensions: of every variable that results have, without the axes of a sweep.
+    """
+    for name, kind in _JSON.items():
+        if (name in dataset.attrs or name in _ATTRIBUTES) and not _is_json(
+            dataset.attrs.get(name), kind
+        ):
+            return f"its attribute {name} cannot be read"
+    for name in ("python", "platform", "created"):
+        if not isinstance(dataset.attrs.get(name), str):
+            return f"its attribute {name} is not text"
+    for name in ("batch", "accelerators", "seconds"):
+        if not isinstance(dataset.attrs.get(name, 1), (int, float, np.integer, np.floating)):
+            return f"its attribute {name} is not a number"
+        if not 0 <= dataset.attrs.get(name, 1) < 2**31:
+            return f"its attribute {name} is out of range"
+    if "seconds" not in dataset.attrs:
+        return "it does not say how long it took"
+    axes = tuple(json.loads(dataset.attrs.get("axes", "[]")))
+    for axis in axes:
+        if not isinstance(axis, str) or axis not in dataset.indexes or not dataset.sizes[axis]:
+            return f"its axis {axis} has no values"
+        if not dataset.indexes[axis].is_unique:
+            return f"its axis {axis} has a value twice"
+    for name in _NEEDED:
+        if name not in dataset:
+            return f"it has no {name}"
+    for name, own in dimensions.items():
+        if name in dataset:
+            if dataset[name].dims != (*axes, *own):
+                return f"{name} has the dimensions {dataset[name].dims}, not {(*axes, *own)}"
+            if dataset[name].dtype.kind not in "fiub":
+                return f"{name} does not hold numbers"
+    if not dataset.sizes["evaluation"] or not dataset.sizes["device"]:
+        return "it is empty"
+    return _wrong_times(dataset)
+
+
+def _wrong_times(dataset: xarray.Dataset) -> str:
+    times = dataset.coords.get("iteration")
+    if times is None or times.dims != ("evaluation",) or times.dtype.kind not in "iu":
+        return "it does not say when it was evaluated"
+    steps = np.asarray(times.values, np.int64)
+    if len(steps) and (steps[0] < 0 or steps[-1] > dataset.sizes["step"] or (np.diff(steps) <= 0).any()):
+        return "its evaluations are at impossible times"
+    return ""
+
+
+def _is_json(text: object, kind: type) -> bool:
+    try:
+        return isinstance(text, str) and isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
