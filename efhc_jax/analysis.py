@@ -98,9 +98,22 @@ def compare(
         >>> compare(grid, "policy", baseline="zt").policy.values.tolist()
         ['efhc']
     """
+    values = per_run(grid, variable)
+    found = compare_values(values, axis, baseline, confidence=confidence, method=method)
+    return found.assign_attrs(variable=variable)
+
+
+def compare_values(
+    values: xarray.DataArray,
+    axis: str,
+    baseline: Any,
+    *,
+    confidence: float = 0.95,
+    method: Method = "student",
+) -> xarray.Dataset:
+    """What `compare` gives, for values (…, seed) that have been taken from a sweep."""
     import xarray
 
-    values = per_run(grid, variable)
     check_dimension(values, axis)
     known = values[axis].values.tolist()
     if baseline not in known:
@@ -111,7 +124,6 @@ def compare(
     differences = values.sel({axis: others}) - values.sel({axis: baseline}, drop=True)
     found = interval(differences, confidence=confidence, method=method)
     attrs = {
-        "variable": variable,
         "baseline": baseline,
         "method": method,
         "confidence": confidence,

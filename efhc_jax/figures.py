@@ -12,6 +12,7 @@ from efhc_jax.analysis import Interval, at_budget, check_dimension, interval, pe
 from efhc_jax.config import Experiment
 from efhc_jax.errors import ExperimentError
 from efhc_jax.files import written_whole
+from efhc_jax.theory import Finding
 
 if TYPE_CHECKING:
     import xarray
@@ -39,7 +40,7 @@ LOOKS = {
 
 _OTHER_LOOKS = [look[1:] for look in LOOKS.values()]
 
-_TITLES = {
+TITLES = {
     "accuracy": "test accuracy, mean over devices (%)",
     "mean_model_accuracy": "test accuracy of the average model (%)",
     "test_loss": "test loss, mean over devices",
@@ -65,15 +66,15 @@ def look_of(axis: str, value: Any, position: int) -> Look:
 def draw_run(run: xarray.Dataset) -> Figure:
     """Accuracy of one run against iterations and transmission time, from worst to best device."""
     experiment = Experiment.from_json(run.attrs["experiment"])
-    figure, (by_iteration, by_time) = _subplots(2, sharey=True)
+    figure, (by_iteration, by_time) = subplots(2, sharey=True)
     look = look_of("policy", experiment.policy, 0)
     accuracy = 100 * run.accuracy
     devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
     for axes, x in ((by_iteration, run.iteration.values), (by_time, time_at_evaluations(run))):
         draw_band(axes, x, devices, look)
         axes.set_xlim(left=0)
-    by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
-    by_time.set(xlabel=_TITLES["time"])
+    by_iteration.set(xlabel=TITLES["iteration"], ylabel=TITLES["accuracy"])
+    by_time.set(xlabel=TITLES["time"])
     by_iteration.legend(title="line: mean; shade: worst to best device", title_fontsize="small")
     figure.suptitle(describe(experiment))
     return figure
@@ -83,18 +84,18 @@ def draw_curves(grid: xarray.Dataset, hue: str = "policy") -> Figure:
     """Accuracy of a sweep against iterations and against transmission time, a line for each hue."""
     if hue != "policy":
         check_dimension(grid.accuracy, hue)
-    grid = _only(grid, {hue, "seed"})
+    grid = only(grid, {hue, "seed"})
     setting = setting_of(grid)
-    figure, (by_iteration, by_time) = _subplots(2, sharey=True)
-    for position, (value, part) in enumerate(_parts(grid, hue)):
+    figure, (by_iteration, by_time) = subplots(2, sharey=True)
+    for position, (value, part) in enumerate(parts_of(grid, hue)):
         look = look_of(hue, value or setting.policy, position)
         accuracy = 100 * per_run(part, "accuracy")
         draw_band(by_iteration, part.iteration.values, interval(accuracy), look)
         draw_band(by_time, *accuracy_by_time(part), look)
     for axes in (by_iteration, by_time):
         axes.set_xlim(left=0)
-    by_iteration.set(xlabel=_TITLES["iteration"], ylabel=_TITLES["accuracy"])
-    by_time.set(xlabel=_TITLES["time"])
+    by_iteration.set(xlabel=TITLES["iteration"], ylabel=TITLES["accuracy"])
+    by_time.set(xlabel=TITLES["time"])
     keep_to_percent(by_iteration)
     by_iteration.legend(**_legend(grid))
     figure.suptitle(describe(setting))
@@ -106,14 +107,14 @@ def draw_lines(
 ) -> Figure:
     """A variable at one moment of the runs, against an axis of the sweep."""
     moment = moment or Moment()
-    _check_axes(moment.of(grid, y), x, hue)
-    grid = _only(grid, {x, hue, "seed"})
+    check_axes(moment.of(grid, y), x, hue)
+    grid = only(grid, {x, hue, "seed"})
     values = moment.of(grid, y)
-    figure, (axes,) = _subplots(1)
-    for position, (value, part) in enumerate(_parts(values, hue)):
+    figure, (axes,) = subplots(1)
+    for position, (value, part) in enumerate(parts_of(values, hue)):
         look = look_of(hue or "", value, position)
-        draw_band(axes, np.asarray(part[x].values), _over_seeds(part, x, hue), look, every=1)
-    axes.set(xlabel=_TITLES.get(x, x), ylabel=_TITLES.get(y, y))
+        draw_band(axes, np.asarray(part[x].values), over_seeds(part, x, hue), look, every=1)
+    axes.set(xlabel=TITLES.get(x, x), ylabel=TITLES.get(y, y))
     if "accuracy" in y:
         keep_to_percent(axes)
     if np.issubdtype(values[x].dtype, np.number):
@@ -126,45 +127,24 @@ def draw_lines(
     return figure
 
 
-def draw_heat(
-    grid: xarray.Dataset,
-    x: str,
-    rows: str,
-    y: str,
-    hue: str | None = None,
-    moment: Moment | None = None,
-) -> Figure:
-    """A variable at one moment of the runs over two axes of the sweep, a panel for each hue."""
-    moment = moment or Moment()
-    _check_axes(moment.of(grid, y), x, rows, hue)
-    grid = _only(grid, {x, rows, hue, "seed"})
-    values = _over_seeds(moment.of(grid, y), x, rows, hue).mean
-    panels = list(_parts(values, hue))
-    figure, all_axes = _subplots(len(panels), width=4.2, height=3.6, sharey=True)
-    low, high = float(values.min()), float(values.max())
-    for position, (axes, (value, part)) in enumerate(zip(all_axes, panels, strict=True)):
-        table = part.transpose(rows, x)
-        image = axes.imshow(table, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower")
-        for (row, column), entry in np.ndenumerate(table.values):
-            dark = entry < (low + high) / 2
-            axes.text(
-                column,
-                row,
-                "—" if np.isnan(entry) else f"{entry:.4g}",
-                ha="center",
-                va="center",
-                fontsize="small",
-                color="white" if dark else "black",
-            )
-        axes.set_xticks(range(len(table[x])), [f"{tick}" for tick in table[x].values])
-        axes.set_yticks(range(len(table[rows])), [f"{tick}" for tick in table[rows].values])
-        axes.set(xlabel=_TITLES.get(x, x))
-        axes.grid(False)
-        if hue:
-            axes.set_title(look_of(hue, value, position).label)
-    all_axes[0].set_ylabel(_TITLES.get(rows, rows))
-    figure.colorbar(image, ax=all_axes, label=_TITLES.get(y, y))
-    figure.suptitle(moment.text(grid), fontsize="medium")
+def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
+    """What the theorem says goes to 0, each with its fitted decay, on logarithmic axes."""
+    shown = [(finding, finding.curve) for finding in findings if finding.curve is not None]
+    figure, all_axes = subplots(len(shown))
+    for axes, (finding, curve) in zip(all_axes, shown, strict=True):
+        after_start = curve.iterations > 0
+        k = curve.iterations[after_start]
+        axes.plot(k, curve.values[after_start], "o-", color=LOOKS["efhc"].color, ms=4, label="measured")
+        if np.isfinite(curve.fit.exponent):
+            later = k[k >= curve.iterations[len(curve.iterations) // 2]]
+            fitted = curve.fit.scale * later**-curve.fit.exponent
+            label = f"fit: $k^{{{-curve.fit.exponent:.2f}}}$"
+            axes.plot(later, fitted, "--", color=LOOKS["gt"].color, lw=2.5, label=label)
+        axes.axhline(curve.fit.first, color=LOOKS["local"].color, ls=":", label="before the first step")
+        axes.set(xscale="log", yscale="log", xlabel=TITLES["iteration"])
+        axes.set_title(finding.name, fontsize="medium")
+        axes.legend()
+    figure.suptitle(title)
     return figure
 
 
@@ -251,9 +231,10 @@ def save_figure(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _subplots(
+def subplots(
     count: int, width: float = 5.0, height: float = 4.0, **shared: Any
 ) -> tuple[Figure, Sequence[Axes]]:
+    """Panels side by side, with a light grid."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * count + 0.5, height), layout="constrained")
@@ -285,13 +266,14 @@ def keep_to_percent(axes: Axes) -> None:
     axes.set_ylim(max(low, 0), min(high, 100))
 
 
-def _parts(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
+def parts_of(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
+    """The data for each value of an axis, with the value."""
     if hue is None or hue not in data.dims:
         return [("", data)]
     return [(value, data.sel({hue: value})) for value in data[hue].values.tolist()]
 
 
-def _check_axes(values: xarray.DataArray, *axes: str | None) -> None:
+def check_axes(values: xarray.DataArray, *axes: str | None) -> None:
     """Raise unless these are different axes of the sweep."""
     named = [axis for axis in axes if axis]
     for position, axis in enumerate(named):
@@ -300,7 +282,7 @@ def _check_axes(values: xarray.DataArray, *axes: str | None) -> None:
             raise ExperimentError(f"{axis}: used twice; x, rows and hue need different axes")
 
 
-def _over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
+def over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
     """The interval over seeds, unless they are drawn one by one."""
     if "seed" not in axes:
         return interval(values)
@@ -308,7 +290,7 @@ def _over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
     return Interval(values, nothing, nothing)
 
 
-def _only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
+def only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
     """Raise unless every other axis of the sweep has been brought down to one value."""
     for axis in swept(grid):
         if axis in wanted:

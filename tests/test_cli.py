@@ -428,7 +428,7 @@ def test_a_sweep_has_the_axes_that_were_asked_for(finished):
     assert grid.r.values.tolist() == [5.0, 50.0]
     assert grid.seed.values.tolist() == [0, 1]
     assert grid.budget.values.tolist() == [10.0, 30.0]
-    assert entries(finished) == [".lock", "sweep.json", "sweep.nc"]
+    assert entries(finished) == ["sweep.json", "sweep.nc"]
     manifest = json.loads((finished / "sweep.json").read_text())
     assert manifest["axes"] == {"policy": ["efhc", "zt"], "r": [5.0, 50.0], "seed": [0, 1]}
 
@@ -566,7 +566,8 @@ def test_a_plot_of_a_run(call, tmp_path):
         (["--x", "r", "--hue", "polcy"], ["polcy: not an axis"]),
         (["--x", "r", "--rows", "devices"], ["devices: not an axis"]),
         (["--x", "r", "--rows", "r"], ["r: used twice"]),
-        (["--rows", "r"], ["rows: a heat map needs --x too"]),
+        (["--rows", "r"], ["a heat map needs --x and --rows"]),
+        (["--x", "r", "--lead", "efhc"], ["lead=efhc: is drawn as a heat map, which needs --rows"]),
         ([], ["r: the sweep has [5.0, 50.0]", "--select r=5.0"]),
         (["--x", "r", "--out", "picture.gif"], ["out=picture.gif", ".png, .pdf or .svg"]),
         (["--x", "r", "--budget", "11"], ["budget=11", "[10.0, 30.0]"]),

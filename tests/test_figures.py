@@ -12,7 +12,6 @@ from efhc_jax.figures import (
     accuracy_by_time,
     describe,
     draw_curves,
-    draw_heat,
     draw_lines,
     draw_run,
     look_of,
@@ -223,48 +222,6 @@ def test_lines_that_cannot_be_drawn_are_explained(grid, arguments, message):
 def test_curves_with_axes_left_over_say_what_to_select(grid):
     with pytest.raises(efhc.ExperimentError, match=r"r: the sweep has \[40.0, 4000.0\]; choose one"):
         draw_curves(grid)
-
-
-def test_the_cells_of_a_heat_map_are_the_data(grid):
-    figure = draw_heat(grid, "policy", "r", "accuracy")
-    axes = figure.axes[0]
-    table = 100 * grid.accuracy[..., -1, :].mean(["seed", "device"]).transpose("r", "policy")
-    np.testing.assert_allclose(axes.images[0].get_array(), table)
-    texts = {text.get_position(): text.get_text() for text in axes.texts}
-    assert len(texts) == 8
-    for (row, column), entry in np.ndenumerate(table.values):
-        assert texts[column, row] == f"{entry:.4g}"
-    assert [label.get_text() for label in axes.get_xticklabels()] == POLICIES
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["40.0", "4000.0"]
-    assert axes.get_xlabel() == "policy"
-    assert axes.get_ylabel() == "threshold scale r"
-    assert figure.axes[-1].get_ylabel() == "test accuracy, mean over devices (%)"
-
-
-def test_a_heat_map_has_a_panel_for_each_hue_on_one_scale(grid):
-    renamed = grid.rename(seed="labels_per_device")
-    figure = draw_heat(renamed, "labels_per_device", "r", "test_loss", "policy")
-    panels = figure.axes[:4]
-    assert [axes.get_title() for axes in panels] == ["GT", "EF-HC", "ZT", "RG"]
-    table = grid.test_loss[:, :, :, -1].mean("device")
-    for axes, policy in zip(panels, POLICIES, strict=True):
-        np.testing.assert_allclose(axes.images[0].get_array(), table.sel(policy=policy))
-        assert axes.images[0].get_clim() == pytest.approx((float(table.min()), float(table.max())))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("devices", "r", "accuracy"), "devices: not an axis"),
-        (("r", "devices", "accuracy"), "devices: not an axis"),
-        (("r", "seed", "acuracy"), "acuracy: not in the results"),
-        (("r", "r", "accuracy", "policy"), "r: used twice"),
-        (("r", "policy", "accuracy", "policy"), "policy: used twice"),
-    ],
-)
-def test_heat_maps_that_cannot_be_drawn_are_explained(grid, arguments, message):
-    with pytest.raises(efhc.ExperimentError, match=message):
-        draw_heat(grid, *arguments)
 
 
 def hand_made():

@@ -22,7 +22,7 @@ class Plot:
     """Draw a stored run or sweep.
 
     Without --x: accuracy against iterations and against transmission time. With --x AXIS: a variable
-    against this axis. With --x and --rows: a heat map.
+    against this axis. With --x and --rows: a heat map; with --lead POLICY, of its lead over the others.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("sweep.nc")
@@ -35,6 +35,8 @@ class Plot:
     """Axis with a line or a panel for each value; policy if there is one."""
     rows: Word = None
     """Axis along the side, for a heat map."""
+    lead: Word = None
+    """Policy whose difference from each other one is drawn, paired by seed, as a heat map."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Evaluation to look at; the last by default."""
     budget: Annotated[float | None, tyro.conf.arg(metavar="TIME")] = None
@@ -51,7 +53,7 @@ class Plot:
 
         grid = load(self.file)
         for choice in self.select:
-            grid = _selected(grid, choice)
+            grid = selected(grid, choice)
         out = self.out or self.file.with_suffix(".png")
         if out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={out}: give a file ending in .png, .pdf or .svg")
@@ -59,21 +61,25 @@ class Plot:
         print(f"wrote {save_figure(figure, out)}")
 
     def _draw(self, grid: xarray.Dataset, axes: list[str]) -> Any:
-        from efhc_jax import figures
+        from efhc_jax import figures, heat_maps
 
         moment = figures.Moment(self.iteration, self.budget)
         used = {self.x, self.rows}
         hue = self.hue or ("policy" if "policy" in axes and "policy" not in used else None)
         if self.x is None:
-            if self.rows is not None:
-                raise ExperimentError("rows: a heat map needs --x too")
+            if self.rows is not None or self.lead is not None:
+                raise ExperimentError("rows, lead: a heat map needs --x and --rows")
             return figures.draw_curves(grid, hue or "policy") if axes else figures.draw_run(grid)
+        if self.rows is not None and self.lead is not None:
+            return heat_maps.draw_lead(grid, self.lead, self.x, self.rows, self.y, moment)
         if self.rows is not None:
-            return figures.draw_heat(grid, self.x, self.rows, self.y, hue, moment)
+            return heat_maps.draw_heat(grid, self.x, self.rows, self.y, hue, moment)
+        if self.lead is not None:
+            raise ExperimentError(f"lead={self.lead}: is drawn as a heat map, which needs --rows too")
         return figures.draw_lines(grid, self.x, self.y, hue, moment)
 
 
-def _selected(grid: xarray.Dataset, choice: str) -> xarray.Dataset:
+def selected(grid: xarray.Dataset, choice: str) -> xarray.Dataset:
     """The part of a sweep where an axis has the value of `axis=value`."""
     axis, equals, text = choice.partition("=")
     if not equals or axis not in grid.dims or axis not in grid.coords:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder, documentation
 from efhc_jax.config import Experiment
 from efhc_jax.errors import ExperimentError
 
@@ -20,11 +21,22 @@ if TYPE_CHECKING:
 def _several_values() -> type:
     """`Experiment` with several values for each field; none means the default or the config's."""
     fields = []
+    texts = documentation(Experiment)
     for field in dataclasses.fields(Experiment):
-        kind = {"str": str, "int": int, "float": float}.get(str(field.type), float)
-        several = Annotated[tuple[kind, ...] | None, tyro.conf.arg(metavar=f"{kind.__name__.upper()} …")]  # type: ignore[valid-type]
+        kinds = {"str": str, "int": int, "float": float, "bool": bool}
+        kind = kinds.get(str(field.type), float)
+        flag = tyro.conf.arg(
+            metavar=f"{kind.__name__.upper()} …",
+            help=texts[field.name],
+            help_behavior_hint=f"(default: {_shown(field.default)})",
+        )
+        several = Annotated[tuple[kind, ...] | None, flag]  # type: ignore[valid-type]
         fields.append((field.name, several, dataclasses.field(default=None)))
     return dataclasses.make_dataclass("Settings", fields, frozen=True)
+
+
+def _shown(default: Any) -> str:
+    return "none" if default in ("", ()) else str(default)
 
 
 Settings: Any = _several_values()
@@ -49,6 +61,8 @@ class Sweep:
     """Folder with the dataset's files."""
     batch: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Runs that go through the program at once; by default as many as is good."""
+    audit: bool = False
+    """Keep the graphs, broadcasts and gradient norms of every iteration, for `efhc report`."""
     checkpoint_seconds: float = 60.0
     """The least time between two checkpoints of a batch in progress."""
     distributed: bool = False
@@ -96,6 +110,7 @@ class Sweep:
                     data,
                     batch=self.batch,
                     out=self.out,
+                    audit=self.audit,
                     progress=None if speaks else False,
                     checkpoint_seconds=self.checkpoint_seconds,
                     should_stop=should_stop,
@@ -107,7 +122,7 @@ class Sweep:
         if speaks:
             self._finish(result)
 
-    def plan(self) -> tuple[Experiment, dict[str, list[Any]]]:
+    def plan(self) -> tuple[Experiment, dict[str, Sequence[Any]]]:
         """The settings that all runs share, and the axes."""
         experiment = Experiment() if self.config is None else Experiment.from_toml(self.config)
         named = vars(self.settings).items()
@@ -118,14 +133,14 @@ class Sweep:
         fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
         if "budgets" in given:
             fixed["budgets"] = tuple(given.pop("budgets"))
-        axes = {name: values for name, values in given.items() if len(values) > 1}
+        axes: dict[str, Sequence[Any]] = {name: v for name, v in given.items() if len(v) > 1}
         if self.seeds < 1:
             raise ExperimentError(f"seeds={self.seeds}: give a whole number of 1 or more")
         if self.seeds > 1:
             if "seed" in axes:
                 raise ExperimentError("seeds: --seed already lists them; give one of the two")
             first = fixed.get("seed", experiment.seed)
-            axes["seed"] = list(range(first, first + self.seeds))
+            axes["seed"] = range(first, first + self.seeds)
         return experiment.replace(**fixed), axes
 
     def _finish(self, result: xarray.Dataset) -> None:
