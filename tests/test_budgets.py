@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
+import small
 from efhc_jax.budgets import may_reach, open_purses, spend, top_up
 from efhc_jax.models import make_model
 
-SMALL = efhc.Experiment(
-    devices=5,
-    connectivity=0.6,
-    iterations=30,
-    eval_every=10,
-    batch_size=2,
-    r=4000.0,
-    learning_rate=0.5,
-)
+SMALL = small.SMALL.replace(iterations=30)
 
 
 @jax.jit

@@ -19,17 +19,9 @@ from efhc_jax.figures import (
     swept,
     time_at_evaluations,
 )
+from small import SMALL
 
-BASE = efhc.Experiment(
-    devices=5,
-    connectivity=0.6,
-    iterations=20,
-    eval_every=10,
-    batch_size=2,
-    r=4000.0,
-    learning_rate=0.5,
-    budgets=(0.02,),
-)
+BASE = SMALL.replace(budgets=(0.02,))
 POLICIES = ["gt", "efhc", "zt", "rg"]
 
 

@@ -17,18 +17,9 @@ from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
 from efhc_jax.report.studies import study_values
 from efhc_jax.sweeps import Grid
+from small import QUADRATIC
 
-BASE = efhc.Experiment(
-    model="quadratic",
-    dataset="synthetic",
-    devices=6,
-    connectivity=0.6,
-    iterations=40,
-    eval_every=10,
-    r=200.0,
-    learning_rate=0.05,
-    budgets=(20.0,),
-)
+BASE = QUADRATIC.replace(budgets=(20.0,))
 LARGE = 10**9
 
 

@@ -5,19 +5,11 @@ from browser import PROGRAM, Browser
 
 import efhc_jax as efhc
 from efhc_jax.report.page import write_report
+from small import QUADRATIC
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs Chromium (Debian: chromium)")
 
-BASE = efhc.Experiment(
-    model="quadratic",
-    dataset="synthetic",
-    devices=6,
-    connectivity=0.6,
-    iterations=40,
-    eval_every=10,
-    r=200.0,
-    learning_rate=0.05,
-)
+
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 LINES = "[...document.querySelectorAll('.curves .line')].map(line => line.getAttribute('d'))"
 RASTER = "document.querySelector('canvas').toDataURL()"
@@ -26,7 +18,7 @@ RASTER = "document.querySelector('canvas').toDataURL()"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    grid = efhc.sweep(BASE, policy=["efhc", "rg"], seed=[0, 1], audit=True, progress=False)
+    grid = efhc.sweep(QUADRATIC, policy=["efhc", "rg"], seed=[0, 1], audit=True, progress=False)
     efhc.save(grid, folder / "sweep.nc")
     efhc.save(grid.drop_vars(["fired", "adjacency"]), folder / "plain.nc")
     return write_report([folder / "sweep.nc"], folder / "report.html")

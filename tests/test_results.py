@@ -12,16 +12,7 @@ import xarray
 import efhc_jax as efhc
 from efhc_jax.history import Record
 from efhc_jax.results import FORMAT, file_stem, run_dataset, sweep_dataset
-
-SMALL = efhc.Experiment(
-    devices=5,
-    connectivity=0.6,
-    iterations=20,
-    eval_every=10,
-    batch_size=2,
-    r=4000.0,
-    learning_rate=0.5,
-)
+from small import SMALL
 
 OF_A_RUN = {
     "accuracy": ("evaluation", "device"),

@@ -12,21 +12,14 @@ import pytest
 
 import efhc_jax as efhc
 import oracle
+import small
 from efhc_jax import program
 from efhc_jax.data import Dataset
 from efhc_jax.program import Samples, advance, evaluate, initialise, make_spec, record_summary
 from efhc_jax.scenario import prepare, stack
 from efhc_jax.simulation import chunks, evaluation_times
 
-SMALL = efhc.Experiment(
-    devices=5,
-    connectivity=0.6,
-    iterations=30,
-    eval_every=10,
-    batch_size=2,
-    r=4000.0,
-    learning_rate=0.5,
-)
+SMALL = small.SMALL.replace(iterations=30)
 
 
 @pytest.mark.parametrize("policy", ["efhc", "rg", "central"])

@@ -16,22 +16,14 @@ import efhc_jax as efhc
 from efhc_jax.program import advance
 from efhc_jax.simulation import Control
 from efhc_jax.sweeps import Grid, predict
+from small import SMALL
 
-BASE = efhc.Experiment(
-    devices=5,
-    connectivity=0.6,
-    iterations=20,
-    eval_every=10,
-    batch_size=2,
-    r=4000.0,
-    learning_rate=0.5,
-)
 AXES = {"policy": ["efhc", "gt", "zt", "rg"], "r": [400.0, 4000.0], "seed": range(2)}
 
 
 @pytest.fixture(scope="module")
 def grid(tiny):
-    return efhc.sweep(BASE, tiny, **AXES)
+    return efhc.sweep(SMALL, tiny, **AXES)
 
 
 def test_every_axis_is_a_labelled_dimension(grid):
@@ -45,13 +37,13 @@ def test_every_axis_is_a_labelled_dimension(grid):
     assert grid.policy.values.tolist() == ["efhc", "gt", "zt", "rg"]
     assert grid.r.values.tolist() == [400.0, 4000.0]
     assert grid.iteration.values.tolist() == [0, 10, 20]
-    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == BASE
+    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == SMALL
 
 
 def test_a_cell_is_the_run_of_its_settings(x64, tiny):
-    grid = efhc.sweep(BASE, tiny, **AXES)
+    grid = efhc.sweep(SMALL, tiny, **AXES)
     for policy, r, seed in [("efhc", 4000.0, 1), ("rg", 400.0, 0)]:
-        alone = efhc.simulate(BASE.replace(policy=policy, r=r, seed=seed), tiny)
+        alone = efhc.simulate(SMALL.replace(policy=policy, r=r, seed=seed), tiny)
         cell = grid.sel(policy=policy, r=r, seed=seed)
         np.testing.assert_array_equal(cell.links_used, alone.links_used)
         np.testing.assert_allclose(cell.test_loss, alone.test_loss, rtol=1e-10)
@@ -59,8 +51,8 @@ def test_a_cell_is_the_run_of_its_settings(x64, tiny):
 
 @pytest.mark.parametrize("batch", [1, 3, 5])
 def test_batches_change_nothing(x64, tiny, batch):
-    whole = efhc.sweep(BASE, tiny, **AXES)
-    parts = efhc.sweep(BASE, tiny, batch=batch, **AXES)
+    whole = efhc.sweep(SMALL, tiny, **AXES)
+    parts = efhc.sweep(SMALL, tiny, batch=batch, **AXES)
     np.testing.assert_array_equal(whole.links_used, parts.links_used)
     np.testing.assert_allclose(whole.test_loss, parts.test_loss, rtol=1e-10)
 
@@ -68,7 +60,7 @@ def test_batches_change_nothing(x64, tiny, batch):
 def test_the_whole_grid_is_one_compilation(tiny, grid):
     before = advance._cache_size()
     efhc.sweep(
-        BASE,
+        SMALL,
         tiny,
         policy=["local", "central"],
         heterogeneity=[0.0, 0.4],
@@ -80,7 +72,7 @@ def test_the_whole_grid_is_one_compilation(tiny, grid):
 
 def test_runs_of_a_seed_are_paired(tiny):
     grid = efhc.sweep(
-        BASE,
+        SMALL,
         tiny,
         policy=["efhc", "zt"],
         heterogeneity=[0.2, 0.6],
@@ -100,7 +92,7 @@ def test_runs_of_a_seed_are_paired(tiny):
 def test_graphs_nest_in_connectivity(tiny):
     from efhc_jax.scenario import prepare
 
-    cells = Grid.of(BASE, {"connectivity": [0.5, 0.7, 0.9], "seed": range(4)}).experiments
+    cells = Grid.of(SMALL, {"connectivity": [0.5, 0.7, 0.9], "seed": range(4)}).experiments
     graphs = {(e.seed, e.connectivity): prepare(e, tiny).adjacency for e in cells}
     for seed in range(4):
         near, middle, wide = (graphs[seed, c] for c in (0.5, 0.7, 0.9))
@@ -109,17 +101,17 @@ def test_graphs_nest_in_connectivity(tiny):
 
 
 def test_shapes_may_be_axes_too(tiny):
-    grid = efhc.sweep(BASE, tiny, devices=[3, 5], model=["svm", "logistic"])
+    grid = efhc.sweep(SMALL, tiny, devices=[3, 5], model=["svm", "logistic"])
     assert grid.accuracy.sizes["device"] == 5
     assert np.isnan(grid.accuracy.sel(devices=3, device=[3, 4])).all()
     assert not np.isnan(grid.accuracy.sel(devices=5)).any()
-    alone = efhc.simulate(BASE.replace(devices=3, model="logistic"), tiny)
+    alone = efhc.simulate(SMALL.replace(devices=3, model="logistic"), tiny)
     cell = grid.sel(devices=3, model="logistic", device=[0, 1, 2])
     np.testing.assert_allclose(cell.test_loss, alone.test_loss, rtol=1e-4)
 
 
 def test_a_run_that_diverges_leaves_the_others_alone(tiny):
-    wild = BASE.replace(model="quadratic", learning_rate_decay=0.0)
+    wild = SMALL.replace(model="quadratic", learning_rate_decay=0.0)
     grid = efhc.sweep(wild, tiny, learning_rate=[0.1, 1e6])
     assert grid.diverged_at.values[0] == -1
     assert 0 < grid.diverged_at.values[1] <= 20
@@ -142,7 +134,7 @@ def test_a_run_that_diverges_leaves_the_others_alone(tiny):
 )
 def test_a_bad_axis_is_named(tiny, axes, message):
     with pytest.raises(efhc.ExperimentError, match=message):
-        efhc.sweep(BASE, tiny, **axes)
+        efhc.sweep(SMALL, tiny, **axes)
 
 
 class Interruption(Exception):
@@ -165,42 +157,42 @@ def interrupted_after(monkeypatch, calls):
 
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_a_crashed_sweep_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, calls):
-    whole = efhc.sweep(BASE, tiny, batch=4, **AXES)
+    whole = efhc.sweep(SMALL, tiny, batch=4, **AXES)
     with monkeypatch.context() as patch:
         interrupted_after(patch, calls)
         with pytest.raises(Interruption):
-            efhc.sweep(BASE, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
-    resumed = efhc.sweep(BASE, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+    resumed = efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
     assert resumed.equals(whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.json", "sweep.nc"]
-    assert efhc.sweep(BASE, tiny, out=tmp_path, **AXES).equals(whole), "loaded when all is done"
+    assert efhc.sweep(SMALL, tiny, out=tmp_path, **AXES).equals(whole), "loaded when all is done"
 
 
 def test_finished_batches_are_not_computed_again(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupted_after(patch, 5)
         with pytest.raises(Interruption):
-            efhc.sweep(BASE, tiny, batch=4, out=tmp_path, checkpoint_seconds=1e9, **AXES)
+            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=1e9, **AXES)
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
     assert len(stored) == 2
     calls = []
     monkeypatch.setattr("efhc_jax.simulation.advance", lambda *a: calls.append(1) or advance(*a))
-    efhc.sweep(BASE, tiny, batch=4, out=tmp_path, **AXES)
+    efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, **AXES)
     assert len(calls) == 2 * 2, "two batches of two chunks were left"
 
 
 def test_a_stop_request_saves_and_goes_on(tiny, tmp_path):
     asked = iter([False, False, True])
     with pytest.raises(KeyboardInterrupt):
-        efhc.sweep(BASE, tiny, out=tmp_path, should_stop=lambda: next(asked), **AXES)
+        efhc.sweep(SMALL, tiny, out=tmp_path, should_stop=lambda: next(asked), **AXES)
     assert any((tmp_path / "checkpoint").rglob("*"))
-    assert efhc.sweep(BASE, tiny, out=tmp_path, **AXES).equals(efhc.sweep(BASE, tiny, **AXES))
+    assert efhc.sweep(SMALL, tiny, out=tmp_path, **AXES).equals(efhc.sweep(SMALL, tiny, **AXES))
 
 
 def test_a_single_run_goes_on_from_its_checkpoint_to_the_same_bits(tiny, tmp_path, monkeypatch):
     from efhc_jax.checkpoint import Checkpoints
 
-    experiment = BASE.replace(iterations=60, budgets=(0.02, 0.1))
+    experiment = SMALL.replace(iterations=60, budgets=(0.02, 0.1))
     whole = efhc.simulate(experiment, tiny)
     control = Control(checkpoints=Checkpoints(tmp_path / "checkpoint", 0.0))
     with monkeypatch.context() as patch:
@@ -212,15 +204,15 @@ def test_a_single_run_goes_on_from_its_checkpoint_to_the_same_bits(tiny, tmp_pat
 
 
 def test_another_experiment_in_the_folder_is_refused(tiny, tmp_path, grid):
-    efhc.sweep(BASE, tiny, out=tmp_path, **AXES)
+    efhc.sweep(SMALL, tiny, out=tmp_path, **AXES)
     with pytest.raises(efhc.ExperimentError, match=r"seed is \[0, 1\] there and \[0, 1, 2\] here"):
-        efhc.sweep(BASE, tiny, out=tmp_path, **(AXES | {"seed": range(3)}))
+        efhc.sweep(SMALL, tiny, out=tmp_path, **(AXES | {"seed": range(3)}))
     with pytest.raises(efhc.ExperimentError, match=r"learning_rate is 0.5 there and 0.25 here"):
-        efhc.sweep(BASE.replace(learning_rate=0.25), tiny, out=tmp_path, **AXES)
+        efhc.sweep(SMALL.replace(learning_rate=0.25), tiny, out=tmp_path, **AXES)
 
 
 def test_prediction_names_runs_batches_and_memory(tiny):
-    text = predict(Grid.of(BASE, AXES), tiny, 8)
+    text = predict(Grid.of(SMALL, AXES), tiny, 8)
     assert text.startswith("16 runs in batches of 8 on cpu, 1 compilation, about ")
 
 
@@ -379,7 +371,7 @@ def test_a_mesh_that_does_not_divide_the_batch_is_named(tmp_path):
 
 
 def test_the_manifest_is_plain_json(tiny, tmp_path):
-    efhc.sweep(BASE, tiny, out=tmp_path, seed=[0, 1])
+    efhc.sweep(SMALL, tiny, out=tmp_path, seed=[0, 1])
     manifest = json.loads((tmp_path / "sweep.json").read_text())
     assert manifest["axes"] == {"seed": [0, 1]}
     assert manifest["experiment"]["devices"] == 5
@@ -411,11 +403,11 @@ def test_a_full_disk_is_named_and_what_is_stored_stays(tmp_path):
 
 
 def test_a_folder_begun_without_an_audit_does_not_go_on_with_one(tiny, tmp_path):
-    efhc.sweep(BASE, tiny, r=[1.0, 2.0], out=tmp_path)
+    efhc.sweep(SMALL, tiny, r=[1.0, 2.0], out=tmp_path)
     with pytest.raises(efhc.ExperimentError, match="one keeps what an audit needs"):
-        efhc.sweep(BASE, tiny, r=[1.0, 2.0], out=tmp_path, audit=True)
+        efhc.sweep(SMALL, tiny, r=[1.0, 2.0], out=tmp_path, audit=True)
 
 
 def test_an_audit_that_would_fill_the_memory_is_refused(tiny):
     with pytest.raises(efhc.ExperimentError, match="audit: the graphs of 2 runs would take"):
-        efhc.sweep(BASE.replace(devices=40_000), tiny, r=[1.0, 2.0], audit=True)
+        efhc.sweep(SMALL.replace(devices=40_000), tiny, r=[1.0, 2.0], audit=True)
