@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from efhc_jax.results import load, save
     from efhc_jax.simulation import DivergedError, simulate
     from efhc_jax.sweeps import sweep
+    from efhc_jax.verification import verify
 
 _HOMES = {
     "Experiment": "config",
@@ -54,6 +55,7 @@ _HOMES = {
     "sweep": "sweeps",
     "DivergedError": "simulation",
     "simulate": "simulation",
+    "verify": "verification",
 }
 
 __all__ = sorted(_HOMES)

@@ -54,8 +54,8 @@ class Experiment:
     eval_every: int = 300
     """Iterations from one evaluation on the test set to the next."""
     graph: str = "geometric"
-    """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz or
-    barabasi_albert."""
+    """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz,
+    barabasi_albert, or file for that of a graph file."""
     connectivity: float = 0.4
     """Radius of links in a geometric graph (unit square); a probability in other random ones."""
     placement: float = 0.0
@@ -79,7 +79,7 @@ class Experiment:
     absent_train: bool = False
     """Whether absent devices go on training, for dynamics=churn."""
     graph_file: str = ""
-    """File with graphs over time, for dynamics=trace."""
+    """File with a graph, for graph=file, or with graphs over time, for dynamics=trace."""
     r: float = 50.0
     """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
     heterogeneity: float = 0.4
@@ -107,11 +107,14 @@ class Experiment:
         for name, family in FAMILIES.items():
             check_choice(name, getattr(self, name), family)
         object.__setattr__(self, "budgets", _check_budgets(self.budgets))
+        if not isinstance(self.graph_file, str) or "\0" in self.graph_file:
+            raise ExperimentError(f"graph_file={_shown(self.graph_file)}: give the name of a file")
         if not isinstance(self.absent_train, bool):
-            raise ExperimentError(f"absent_train={self.absent_train!r}: give true or false")
-        if (self.dynamics == "trace") != bool(self.graph_file):
+            raise ExperimentError(f"absent_train={_shown(self.absent_train)}: give true or false")
+        if (self.dynamics == "trace" or self.graph == "file") != bool(self.graph_file):
             raise ExperimentError(
-                f"graph_file={self.graph_file!r}: goes with dynamics='trace', and that needs it"
+                f"graph_file={self.graph_file!r}: goes with graph='file' or dynamics='trace', "
+                "and these need it"
             )
         if self.dynamics == "mobility" and self.graph != "geometric":
             raise ExperimentError(f"graph={self.graph!r}: devices that move need graph='geometric'")
@@ -164,7 +167,12 @@ class Experiment:
     @classmethod
     def from_json(cls, text: str) -> Experiment:
         """The experiment that `to_json` wrote."""
-        fields = json.loads(text)
+        try:
+            fields = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise ExperimentError("experiment: is not a JSON object with settings")
         return cls.from_dict({k: math.inf if v == "inf" else v for k, v in fields.items()})
 
     @classmethod
@@ -177,12 +185,16 @@ class Experiment:
     def from_toml(cls, path: str | Path) -> Experiment:
         """An experiment from a TOML file with the same names at its top level."""
         try:
-            fields = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            with Path(path).open("rb") as file:
+                content = file.read(_MOST_CONFIG_BYTES + 1)
+            if len(content) > _MOST_CONFIG_BYTES:
+                raise ExperimentError(f"config={path}: is too large for a file with settings")
+            fields = tomllib.loads(content.decode())
         except OSError as error:
             raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
         except UnicodeDecodeError:
             raise ExperimentError(f"config={path}: is not text in UTF-8") from None
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
             raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
         try:
             return cls.from_dict(fields)
@@ -193,6 +205,10 @@ class Experiment:
         """The fields as TOML, which `from_toml` reads back."""
         lines = (f"{name} = {_toml_value(value)}" for name, value in self.to_dict().items())
         return "\n".join(lines) + "\n"
+
+
+_LARGEST = 1e30  # of numbers that are not infinite: the program computes in 32 bits
+_MOST_CONFIG_BYTES = 2**20
 
 
 class Limit(NamedTuple):
@@ -210,20 +226,26 @@ class Limit(NamedTuple):
         wanted = "a whole number" if self.kind is int else "a number"
         numbers_of_kind = numbers.Integral if self.kind is int else numbers.Real
         if not isinstance(value, numbers_of_kind) or isinstance(value, bool):
-            raise ExperimentError(f"{name}={value!r}: give {wanted} {self}")
-        number = float(value)
+            raise ExperimentError(f"{name}={_shown(value)}: give {wanted} {self}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.nan
         inside = self.low < number if self.above_low else self.low <= number
         inside &= number < self.high if self.below_high else number <= self.high
         if math.isinf(number) and not self.infinite:
             inside = False
+        if self.kind is float and number > _LARGEST and not self.infinite:  # infinite in 32 bits
+            inside = False
         if not inside:
-            raise ExperimentError(f"{name}={value}: out of range; give {wanted} {self}")
+            raise ExperimentError(f"{name}={_shown(value)}: out of range; give {wanted} {self}")
         return self.kind(value)
 
     def __str__(self) -> str:
         low = f"above {self.low:g}" if self.above_low else f"of {self.low:g} or more"
         if math.isinf(self.high):
-            return low + (" (inf is allowed)" if self.infinite else "")
+            most = "" if self.kind is int else f", at most {_LARGEST:g}"
+            return low + (" (inf is allowed)" if self.infinite else most)
         return f"{low}, {'below' if self.below_high else 'at most'} {self.high:g}"
 
 
@@ -272,8 +294,17 @@ _BUDGET = Limit(float, 0, above_low=True)
 
 def _check_budgets(budgets: Any) -> tuple[float, ...]:
     if not isinstance(budgets, (list, tuple)):
-        raise ExperimentError(f"budgets={budgets!r}: give a list of numbers {_BUDGET}")
+        raise ExperimentError(f"budgets={_shown(budgets)}: give a list of numbers {_BUDGET}")
     return tuple(sorted({_BUDGET.check("budgets", budget) for budget in budgets}))
+
+
+def _shown(value: Any) -> str:
+    """A value in an error message: never long, and never an error of its own."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists in lists
+        return f"({type(value).__name__} too long to show)"
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
@@ -281,7 +312,7 @@ def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
     names = list(allowed)
     if value not in names:
         raise ExperimentError(
-            f"{field}={value!r}: unknown{_nearest(value, names)}; choose from {', '.join(names)}"
+            f"{field}={_shown(value)}: unknown{_nearest(value, names)}; choose from {', '.join(names)}"
         )
 
 
@@ -291,11 +322,11 @@ def check_names(fields: Iterable[str]) -> None:
     for name in fields:
         if name not in known:
             hint = _nearest(name, known) or f"; the fields are {', '.join(known)}"
-            raise ExperimentError(f"{name}: no such field{hint}")
+            raise ExperimentError(f"{_shown(name).strip(chr(39))}: no such field{hint}")
 
 
 def _nearest(value: Any, names: list[str]) -> str:
-    close = difflib.get_close_matches(str(value), names, n=1)
+    close = difflib.get_close_matches(_shown(value).strip("'"), names, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 

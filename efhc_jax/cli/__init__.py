@@ -6,21 +6,40 @@ heavy is imported in `execute`, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from typing import Annotated, Any
 
 import tyro
 
+from efhc_jax.cli.animate import Animate
 from efhc_jax.cli.audit import Audit
+from efhc_jax.cli.bench import Bench
 from efhc_jax.cli.data import Data
+from efhc_jax.cli.doctor import Doctor
 from efhc_jax.cli.figure1 import Figure1
 from efhc_jax.cli.plot import Plot
+from efhc_jax.cli.report import Report
 from efhc_jax.cli.run import Run
 from efhc_jax.cli.sweep import Sweep
+from efhc_jax.cli.verify import Verify
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 
-COMMANDS = {"run": Run, "sweep": Sweep, "plot": Plot, "figure1": Figure1, "audit": Audit, "data": Data}
+COMMANDS = {
+    "run": Run,
+    "sweep": Sweep,
+    "plot": Plot,
+    "report": Report,
+    "animate": Animate,
+    "figure1": Figure1,
+    "audit": Audit,
+    "data": Data,
+    "bench": Bench,
+    "verify": Verify,
+    "doctor": Doctor,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         command = parse(arguments)
-        command.execute()
+        return command.execute() or 0
     except EfhcError as error:
         print(f"efhc: error: {error}", file=sys.stderr)
         return 2
@@ -39,10 +58,12 @@ def main(arguments: list[str] | None = None) -> int:
         place = f"{error.filename}: " if error.filename else ""
         print(f"efhc: error: {place}{error.strerror or error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"efhc: error: not enough memory ({error}); try fewer devices or runs", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("efhc: stopped", file=sys.stderr)
         return 130
-    return 0
 
 
 def parse(arguments: list[str]) -> Any:
@@ -74,5 +95,13 @@ def _experiment_of_config(arguments: list[str]) -> Experiment | None:
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script.
+
+    Output that has been closed goes nowhere, and one that cannot show a character gets its number.
+    """
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(main())

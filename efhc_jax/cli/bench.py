@@ -30,7 +30,7 @@ class Bench:
     out: Folder = Path("out/bench")
     """Folder for the report: JSON, Markdown and PNG of each suite."""
     quick: bool = False
-    """A small version of each suite, of about a minute: to see that it works, not to quote."""
+    """A small version of each suite, of a few minutes: to see that it works, not to quote."""
 
     def execute(self) -> None:
         """Measure, then print, store and draw."""

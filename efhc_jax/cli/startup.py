@@ -30,14 +30,20 @@ def one_device_a_core(runs: int, batch: int | None = None) -> None:
         runs: how many there are; more devices than that would only compute copies.
         batch: the size of a batch that the user wants; it must spread evenly.
     """
+    devices = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, runs)
+    if batch is None or batch % devices == 0:
+        cpu_devices(devices)
+
+
+def cpu_devices(count: int) -> None:
+    """Let a CPU count as so many devices, unless JAX has begun or the user has set another number."""
     import jax
 
-    devices = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, runs)
     set_by_user = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if devices < 2 or set_by_user or (batch is not None and batch % devices):
+    if count < 2 or set_by_user:
         return
     with contextlib.suppress(RuntimeError):  # JAX is already at work, as in a notebook
-        jax.config.update("jax_num_cpu_devices", devices)
+        jax.config.update("jax_num_cpu_devices", count)
 
 
 def join_job(coordinator: str | None, processes: int | None, process_id: int | None) -> None:

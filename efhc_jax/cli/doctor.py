@@ -1,0 +1,41 @@
+"""`efhc doctor`: what is in order on this machine, and what is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """Check this machine: versions, accelerators, data, and a self-test of about five seconds.
+
+    Ends with 1 if something is wrong. A note is something that may be mended and need not be.
+    """
+
+    def execute(self) -> int:
+        """Look, print, and say what to do."""
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.diagnosis import diagnose
+
+        start_jax()
+        console = Console()
+        with console.status("looking…"):
+            checks = diagnose()
+        colors = {"ok": "green", "note": "yellow", "problem": "red"}
+        table = Table("what", "state")
+        table.add_column("found", overflow="fold")
+        for check in checks:
+            state = f"[{colors[check.state]}]{check.state}[/]"
+            table.add_row(check.name, state, escape(check.found))
+        console.print(table)
+        for check in checks:
+            if check.advice:
+                text = f"{check.name}: {check.advice}"
+                console.print(text, highlight=False, soft_wrap=True, markup=False)
+        problems = sum(check.state == "problem" for check in checks)
+        console.print(f"{problems} problem{'s' * (problems != 1)}" if problems else "all is well")
+        return 1 if problems else 0

@@ -1,0 +1,203 @@
+"""Whether everything is in order on this machine, and what to do where it is not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+    from efhc_jax.config import Experiment
+
+_LEAST_MEMORY = 2e9
+_LEAST_DISK = 1e9
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    state: str  # "ok", "note" or "problem"
+    found: str
+    advice: str = ""
+
+
+def diagnose() -> list[Check]:
+    """Look at everything; a check that fails in a way nobody thought of is a problem too."""
+    return [_guarded(check) for check in (_python, _packages, _accelerators, _memory, _disk, _cache)] + [
+        *_datasets(),
+        *_extras(),
+        _guarded(_self_test),
+    ]
+
+
+def _guarded(check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except Exception as error:
+        name = check.__name__.strip("_").replace("_", "-")
+        return Check(name, "problem", f"{type(error).__name__}: {error}", "install efhc-jax again")
+
+
+def _python() -> Check:
+    return Check("Python", "ok", f"{platform.python_version()} on {platform.platform()}")
+
+
+def _packages() -> Check:
+    """Whether what is installed is what the package asks for."""
+    from packaging.requirements import Requirement
+
+    wrong = []
+    for text in importlib.metadata.requires("efhc-jax") or []:
+        wanted = Requirement(text)
+        if wanted.marker and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = importlib.metadata.version(wanted.name)
+        except importlib.metadata.PackageNotFoundError:
+            wrong.append(f"{wanted.name} is missing")
+            continue
+        if not wanted.specifier.contains(version, prereleases=True):
+            wrong.append(f"{wanted.name} {version} is not {wanted.specifier}")
+    if wrong:
+        return Check("packages", "problem", "; ".join(wrong), "pip install --upgrade efhc-jax")
+    names = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "xarray")
+    return Check("packages", "ok", ", ".join(f"{n} {importlib.metadata.version(n)}" for n in names))
+
+
+def _accelerators() -> Check:
+    import jax
+
+    devices = jax.devices()
+    kinds = sorted({f"{device.platform} ({device.device_kind})" for device in devices})
+    found = f"{len(devices)} × {', '.join(kinds)}"
+    if devices[0].platform == "cpu" and (
+        shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
+    ):
+        advice = 'there is an NVIDIA driver: pip install "efhc-jax[cuda12]" to use the GPU'
+        return Check("accelerators", "note", found, advice)
+    return Check("accelerators", "ok", found)
+
+
+def _memory() -> Check:
+    from efhc_jax.memory import free_memory, gigabytes
+
+    free = free_memory()
+    found = f"{gigabytes(free)} free, {os.cpu_count()} cores"
+    if free < _LEAST_MEMORY:
+        return Check("memory", "problem", found, f"free at least {gigabytes(_LEAST_MEMORY)}")
+    return Check("memory", "ok", found)
+
+
+def _disk() -> Check:
+    from efhc_jax.memory import gigabytes
+
+    here = Path.cwd()
+    free = shutil.disk_usage(here).free
+    found = f"{gigabytes(free)} free in {here}"
+    if not _writable(here):
+        return Check("disk", "problem", f"{here} cannot be written to", "work elsewhere, or give --out")
+    if free < _LEAST_DISK:
+        return Check("disk", "problem", found, f"free at least {gigabytes(_LEAST_DISK)}")
+    return Check("disk", "ok", found)
+
+
+def _cache() -> Check:
+    """Where compiled programs and fetched data are kept; everything works without, only slower."""
+    from efhc_jax.data.fashion_mnist import cache_directory
+
+    folder = cache_directory()
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not _writable(there):
+        advice = "programs are compiled again each time; set XDG_CACHE_HOME to a folder of yours"
+        return Check("cache", "note", f"{folder} cannot be written to", advice)
+    return Check("cache", "ok", str(folder))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _datasets() -> list[Check]:
+    from efhc_jax.data import describe
+
+    found = []
+    for entry in describe():
+        name = f"data: {entry.name}"
+        if entry.found:
+            found.append(Check(name, "ok", entry.where))
+        else:  # a part of a dataset, or a damaged one, is worse than none
+            state = "problem" if entry.where else "note"
+            what = f"not usable: {entry.where}" if entry.where else "not found; the others work without"
+            found.append(Check(name, state, what, entry.note))
+    return found
+
+
+def _extras() -> list[Check]:
+    found = []
+    for extra, package in (("tensorboard", "tensorboardX"), ("wandb", "wandb")):
+        try:
+            version = importlib.metadata.version(package)
+            found.append(Check(f"extra: {extra}", "ok", f"{package} {version}"))
+        except importlib.metadata.PackageNotFoundError:
+            advice = f'for --log {extra}: pip install "efhc-jax[{extra}]"'
+            found.append(Check(f"extra: {extra}", "note", "not installed", advice))
+    return found
+
+
+def _self_test() -> Check:
+    """A short run through the real engine, twice, against what must hold in every iteration."""
+    from efhc_jax.config import Experiment
+    from efhc_jax.simulation import simulate
+
+    began = time.perf_counter()
+    experiment = Experiment(dataset="synthetic", iterations=60, eval_every=30, r=500.0)
+    run = simulate(experiment, trace=True, progress=False)
+    again = simulate(experiment, trace=True, progress=False)
+    failed = [] if run.equals(again) else ["a second run gave something else"]
+    failed += _broken_properties(experiment, run)
+    seconds = time.perf_counter() - began
+    if failed:
+        advice = "results cannot be trusted here: try JAX_PLATFORMS=cpu, then another version of jaxlib"
+        return Check("self-test", "problem", "; ".join(failed), advice)
+    found = (
+        f"120 iterations in {seconds:.1f} s: finite, P doubly stochastic, W ← PW − αG, twice the same"
+    )
+    return Check("self-test", "ok", found)
+
+
+def _broken_properties(experiment: Experiment, run: xarray.Dataset) -> list[str]:
+    """What does not hold of a trace, in words."""
+    import jax
+
+    from efhc_jax.mixing import transition_matrix
+
+    weights = run.weights.values.astype(np.float64)
+    if not np.isfinite(weights).all():
+        return ["a model is not finite"]
+    failed = []
+    matrices = jax.vmap(transition_matrix)(run.adjacency.values, run.used_links.values)
+    mixing = np.asarray(matrices, np.float64)
+    sums = np.stack([mixing.sum(1), mixing.sum(2)])
+    if np.abs(sums - 1).max() > 1e-5 or mixing.min() < 0:
+        failed.append("P is not doubly stochastic")
+    moved = np.linalg.norm(weights[1:] - mixing @ weights[:-1], axis=2)
+    steps = experiment.learning_rate_offset + np.arange(len(moved))
+    rate = experiment.learning_rate / steps**experiment.learning_rate_decay
+    if not np.allclose(moved, rate[:, None] * run.gradient_norm.values, rtol=1e-2, atol=1e-3):
+        failed.append("W(k+1) is not P(k)W(k) − α(k)G(k)")
+    return failed

@@ -1,0 +1,203 @@
+"""A stored result, run again from its own settings and compared bit by bit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from efhc_jax.config import Experiment
+from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.results import DIMENSIONS, attributes, run_dataset
+from efhc_jax.simulation import DivergedError, simulate
+from efhc_jax.sweeps import Grid, repeat
+
+if TYPE_CHECKING:
+    import xarray
+
+KNOWN = {*DIMENSIONS, "diverged_at"}
+
+
+class Difference(NamedTuple):
+    """The first place at which a variable of a run is not what it was."""
+
+    variable: str
+    run: str  # which of a sweep; empty for a run
+    iteration: int | None  # how many were done; None where it is not counted
+    device: int | None
+    stored: float
+    again: float
+    entries: int  # that differ in this run
+    largest: float  # difference of any two
+
+
+class Verification(NamedTuple):
+    """What came out of running a result again."""
+
+    runs: int
+    of: int
+    values: int  # that were compared
+    differences: list[Difference]  # the earliest first
+    circumstances: list[str]  # what is not as it was, and may be why
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every value has the same bits."""
+        return not self.differences
+
+
+def verify(stored: xarray.Dataset, data: Dataset | None = None, runs: int | None = None) -> Verification:
+    """Run a stored run or sweep again and compare everything.
+
+    Args:
+        stored: what `efhc_jax.load` gave.
+        data: what it was trained on, if it was a dataset of your own.
+        runs: how many runs of a sweep, at least; all by default.
+
+    Raises:
+        EfhcError: it cannot be run again.
+    """
+    if runs is not None and runs < 1:
+        raise ExperimentError(f"runs={runs}: give a whole number of 1 or more")
+    with jax.enable_x64(stored.train_loss.dtype == np.float64):
+        return _verify(stored, data, runs)
+
+
+def _verify(stored: xarray.Dataset, data: Dataset | None, runs: int | None) -> Verification:
+    differences: list[Difference] = []
+    unmatched: set[str] = set()
+    compared, values = 0, 0
+    of = int(np.prod([stored.sizes[axis] for axis in axes_of(stored)], dtype=int))
+    for name, before, again in _pairs(stored, data, runs):
+        compared += 1
+        then = {str(variable) for variable in before.data_vars if variable in KNOWN}
+        now = {str(variable) for variable in again.data_vars}
+        unmatched |= then ^ now
+        for variable in sorted(then & now):
+            values += again[variable].size
+            found = _first_difference(variable, name, before, again)
+            if found:
+                differences.append(found)
+    differences.sort(key=lambda found: -1 if found.iteration is None else found.iteration)
+    circumstances = _circumstances(stored, data)
+    circumstances += [f"{variable} is in one of the two alone" for variable in sorted(unmatched)]
+    return Verification(compared, of, values, differences, circumstances)
+
+
+def axes_of(stored: xarray.Dataset) -> list[str]:
+    """The axes of a sweep; none for a run."""
+    return json.loads(stored.attrs.get("axes", "[]"))
+
+
+def grid_of(stored: xarray.Dataset) -> Grid:
+    """The sweep that was stored."""
+    axes = {axis: stored[axis].values.tolist() for axis in axes_of(stored)}
+    return Grid.of(Experiment.from_json(stored.attrs["experiment"]), axes)
+
+
+def _pairs(
+    stored: xarray.Dataset, data: Dataset | None, runs: int | None
+) -> Iterator[tuple[str, xarray.Dataset, xarray.Dataset]]:
+    """Each run by its name, as it was stored and as it is now."""
+    audit = "fired" in stored
+    axes = axes_of(stored)
+    if not axes:
+        experiment = Experiment.from_json(stored.attrs["experiment"])
+        yield "", stored, _again(experiment, data, trace="weights" in stored, audit=audit)
+        return
+    grid = grid_of(stored)
+    shape = [stored.sizes[axis] for axis in axes]
+    batch: int | None = int(stored.attrs.get("batch", 0))
+    if not batch or batch % jax.device_count():  # not noted, or not possible here
+        batch = None
+    for place, record in repeat(grid, data, batch, audit, runs):
+        at = {axis: int(i) for axis, i in zip(axes, np.unravel_index(place, shape), strict=True)}
+        before = stored.isel(at)
+        name = ", ".join(f"{axis} {before[axis].item()}" for axis in axes)
+        again = run_dataset(grid.experiments[place], record, 0.0)
+        again["diverged_at"] = ((), record.diverged_at)
+        yield name, before, again
+
+
+def _again(experiment: Experiment, data: Dataset | None, *, trace: bool, audit: bool) -> xarray.Dataset:
+    try:
+        return simulate(experiment, data, trace=trace, audit=audit)
+    except DivergedError as error:  # as it did the first time; if not, the values say so
+        return error.result
+
+
+def _first_difference(
+    variable: str, run: str, before: xarray.Dataset, again: xarray.Dataset
+) -> Difference | None:
+    dimensions = again[variable].dims
+    if before[variable].dims != dimensions:
+        raise DataError(f"{variable}: has the dimensions {before[variable].dims}, not {dimensions}")
+    old, new = _same_shape(before[variable].values, again[variable].values)
+    different = ~_equal(old, new)
+    if not different.any():
+        return None
+    place = tuple(int(i) for i in np.argwhere(different)[0])  # time comes first in all variables
+    at = dict(zip(dimensions, place, strict=True))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(old.astype(np.float64) - new.astype(np.float64))[different]
+    return Difference(
+        variable,
+        run,
+        _iteration(at, before, again),
+        at.get("device"),
+        float(old[place]),
+        float(new[place]),
+        int(different.sum()),
+        float("nan") if np.isnan(apart).all() else float(np.nanmax(apart)),
+    )
+
+
+def _iteration(at: dict[Any, int], before: xarray.Dataset, again: xarray.Dataset) -> int | None:
+    if "step" in at:
+        return at["step"] + 1
+    if "evaluation" in at:
+        longer = max(before.iteration.values, again.iteration.values, key=len)
+        return int(longer[at["evaluation"]])
+    return at.get("instant")
+
+
+def _same_shape(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both filled up with NaN to a common shape: sweeps do so, and a run may have ended elsewhere."""
+    if old.shape == new.shape:
+        return old, new
+    shape = np.maximum(old.shape, new.shape)
+    padded = []
+    for array in (old, new):
+        padded.append(np.full(shape, np.nan))
+        padded[-1][tuple(slice(size) for size in array.shape)] = array
+    return padded[0], padded[1]
+
+
+def _equal(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Where two arrays have the same bits, with all NaN as one."""
+    both_nan = np.isnan(old) & np.isnan(new)
+    return both_nan | ((old == new) & (np.signbit(old) == np.signbit(new)))
+
+
+def _circumstances(stored: xarray.Dataset, data: Dataset | None) -> list[str]:
+    """What is not as it was when the result was stored."""
+    experiment = Experiment.from_json(stored.attrs["experiment"])
+    now = attributes(experiment, 0.0)
+    found = []
+    then, here = json.loads(stored.attrs.get("versions", "{}")), json.loads(now["versions"])
+    then["python"], here["python"] = stored.attrs.get("python"), now["python"]
+    then["platform"], here["platform"] = stored.attrs.get("platform"), now["platform"]
+    if "accelerators" in stored.attrs:
+        then["accelerators"] = int(stored.attrs["accelerators"])
+        here["accelerators"] = jax.device_count()
+    for name in here:
+        if then.get(name) != here[name]:
+            found.append(f"{name} was {then.get(name, 'not noted')} and is {here[name]}")
+    for name, digest in json.loads(stored.attrs.get("data", "{}")).items():
+        if (data or load_dataset(name)).digest != digest:
+            found.append(f"the data of {name} are not those that it was run on")
+    return found
