@@ -42,6 +42,8 @@ def audit(
             "audit: the run did not keep its graphs and broadcasts; run it again with audit=True, "
             "or efhc run --audit"
         )
+    if not run.sizes["step"]:
+        raise ExperimentError("audit: the run diverged at once, so there is nothing to look at")
     experiment = Experiment.from_json(run.attrs["experiment"])
     if data is None:
         with contextlib.suppress(DataError):  # some findings need no data
@@ -60,7 +62,8 @@ def audit(
     findings += theory.step_sizes(schedule)
     findings.append(theory.physical_connectivity(graphs))
     findings.append(theory.bounded_waits(fired))
-    findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
+    if not POLICIES[experiment.policy].coordinated:  # with a coordinator it needs no links
+        findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
     findings.append(theory.threshold_decay(schedule, schedule))
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
     findings.append(_optimality(experiment, run, data, optimum))

@@ -21,7 +21,7 @@ _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.
 
 
 class Checkpoints:
-    """Saves nested dicts of arrays now and then, and gives back the newest that is whole.
+    """Saves nested dicts of arrays now and then, and gives back the newest.
 
     Args:
         folder: where they are kept; removed by `clear`.

@@ -163,7 +163,7 @@ class Moment(NamedTuple):
         else:
             values = per_run(grid, variable)
             if "step" in values.dims:
-                values = values.mean("step")
+                values = values.mean("step", skipna=False)
             elif "budget" in values.dims:
                 raise ExperimentError(f"y={variable}: has a value for each budget; try accuracy at one")
             elif "evaluation" in values.dims:

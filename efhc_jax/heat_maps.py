@@ -77,6 +77,8 @@ def draw_lead(
     """
     moment = moment or Moment()
     check_axes(moment.of(grid, y), "policy", x, rows)
+    if "seed" in (x, rows):
+        raise ExperimentError("seed: differences are taken over seeds; give another axis")
     known = grid.policy.values.tolist()
     if leader not in known:
         raise ExperimentError(f"lead={leader}: not among the policies of the sweep, which has {known}")
@@ -96,7 +98,7 @@ def draw_lead(
         sure = decided.sel(policy=policy).transpose(rows, x).values
         image = _draw_table(axes, table, cmap="PuOr", vmin=-most, vmax=most)
         for (row, column), entry in np.ndenumerate(table.values):
-            number = f"{round(entry, 2) + 0:+.2f}"  # no minus before a zero
+            number = f"{round(entry, 2) + 0:+.2f}" if "accuracy" in y else f"{entry:+.3g}"
             text = number if sure[row, column] else f"({number})"
             _write(
                 axes,

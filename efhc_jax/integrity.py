@@ -11,7 +11,15 @@ import numpy as np
 if TYPE_CHECKING:
     import xarray
 
-_NEEDED = ("accuracy", "transmission_time", "train_loss")
+_NEEDED = (
+    *("accuracy", "test_loss", "mean_model_accuracy", "consensus_error", "broadcasts"),
+    *("transmission_time", "train_loss", "links_used", "new_links_used", "new_link_time"),
+    *("bandwidth", "degree"),
+)
+_TOGETHER = (  # what is kept with the first of these is kept with all
+    ("fired", "adjacency", "gradient_norm", "largest_gradient"),
+    ("weights", "last_broadcast", "used_links", "sample", "fired"),
+)
 _ATTRIBUTES = ("experiment", "versions")
 _JSON = {"axes": list, "versions": dict, "data": dict, "experiment": dict}
 
@@ -44,7 +52,8 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
             return f"its axis {axis} has no values"
         if not dataset.indexes[axis].is_unique:
             return f"its axis {axis} has a value twice"
-    for name in _NEEDED:
+    together = [name for group in _TOGETHER if group[0] in dataset for name in group]
+    for name in (*_NEEDED, *together):
         if name not in dataset:
             return f"it has no {name}"
     for name, own in dimensions.items():

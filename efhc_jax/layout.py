@@ -172,8 +172,10 @@ def place_runs(layout: Layout, tree: Any) -> Any:
 def _sharding(layout: Layout, leaf: Any) -> NamedSharding:
     """Where an array with the runs along its first axis goes."""
     assert layout.mesh is not None
-    along_devices = layout.devices and leaf.ndim > 1 and leaf.shape[1] == layout.devices
-    return NamedSharding(layout.mesh, P("runs", "rows") if along_devices else P("runs"))
+    for axis in (1, 2):  # the second where there are models for each budget
+        if layout.devices and leaf.ndim > axis and leaf.shape[axis] == layout.devices:
+            return NamedSharding(layout.mesh, P("runs", *[None] * (axis - 1), "rows"))
+    return NamedSharding(layout.mesh, P("runs"))
 
 
 def place_shared(layout: Layout, tree: Any) -> Any:
@@ -189,6 +191,8 @@ def _place(sharding: NamedSharding, tree: Any) -> Any:
         return jax.device_put(tree, sharding)
 
     def put(leaf: Any) -> jax.Array:
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+            return jax.device_put(leaf, sharding)  # spread over the processes already
         if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             data = put(jax.random.key_data(leaf))
             return jax.jit(jax.random.wrap_key_data, out_shardings=sharding)(data)

@@ -56,6 +56,8 @@ def estimate(experiment: Experiment, dataset: Dataset, spec: Spec) -> Estimate:
 def check_fits(experiment: Experiment, dataset: Dataset, spec: Spec) -> None:
     """Raise if a single run cannot fit, however little it needs beside its models and its network."""
     models = 4 * experiment.devices * spec.rules.model.size * jax.numpy.zeros(()).dtype.itemsize
+    if spec.layout.rows is not None:  # a part on each accelerator, and all of W while it mixes
+        models = models // spec.layout.rows.shape["rows"] + models // 4
     network = _BYTES_OF_LINK * expected_links(
         experiment.graph, experiment.devices, experiment.connectivity
     )

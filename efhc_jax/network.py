@@ -57,12 +57,22 @@ def in_slots(links: np.ndarray, network: Network) -> np.ndarray:
     if network.neighbors is None:
         return to_matrix(links, devices)
     numbers = links.min(1).astype(np.int64) * devices + links.max(1)
-    slots = np.asarray(link_numbers(devices, network.neighbors)).astype(np.int64)
-    return np.isin(slots, numbers) & np.asarray(network.links)
+    return np.isin(exact_link_numbers(network), numbers) & np.asarray(network.links)
+
+
+def exact_link_numbers(network: Network) -> np.ndarray:
+    """For each slot i·m + j of its link between i < j."""
+    devices = len(network.links)
+    oneself = np.arange(devices, dtype=np.int64)
+    other = oneself[None] if network.neighbors is None else oneself[np.asarray(network.neighbors)]
+    return np.minimum(oneself[:, None], other) * devices + np.maximum(oneself[:, None], other)
 
 
 def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
-    """A number for the link of every slot, the same from both ends."""
+    """A number for the link of every slot, the same from both ends.
+
+    In 32 bits, as compiled programs have them: above 65,535 devices some links share one.
+    """
     oneself = jnp.arange(devices, dtype=jnp.uint32)
     other = behind_slots(oneself, neighbors)
     return jnp.minimum(oneself[:, None], other) * devices + jnp.maximum(oneself[:, None], other)

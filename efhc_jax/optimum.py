@@ -68,7 +68,7 @@ def find_optimum(name: str, data: Dataset, shards: Shards) -> Optimum:
 class _Found(NamedTuple):
     point: np.ndarray
     value: float
-    slack: float  # by which no point up to twice as long is lower
+    slack: float  # by which no point up to twice as long as this one is lower
 
 
 def _minimise(

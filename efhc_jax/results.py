@@ -72,7 +72,7 @@ _DESCRIPTIONS = {
     "gradient_norm": "2-norm of each device's gradient",
     "largest_gradient": "largest entry of each device's gradient",
     "bandwidth": "average bandwidth on a device's outgoing links",
-    "degree": "number of a device's neighbours at iteration 0",
+    "degree": "number of a device's neighbours in the graph that links are taken from",
     "weights": "W(k), from k = 0",
     "last_broadcast": "the models that were last broadcast, from k = 0",
     "adjacency": "physical links",

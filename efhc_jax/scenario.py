@@ -20,7 +20,7 @@ from efhc_jax.dynamics import Change
 from efhc_jax.graph_files import read_graphs
 from efhc_jax.graphs import GRAPHS, NetworkSettings, connected_places
 from efhc_jax.nearby import largest_crowd
-from efhc_jax.network import Network, in_slots, link_numbers, make_network, pad_networks, refitted
+from efhc_jax.network import Network, exact_link_numbers, in_slots, make_network, pad_networks, refitted
 from efhc_jax.policies import POLICIES
 from efhc_jax.resources import bandwidths
 from efhc_jax.streams import Stream, host_stream
@@ -35,7 +35,7 @@ class Hyper(NamedTuple):
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
     budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # and what rounding took from them
     bandwidth: Float[Array, "device"]  # b_i
-    adjacency: Bool[Array, "device slot"]  # A(0)
+    adjacency: Bool[Array, "device slot"]  # all links that the graph has; the dynamics say which are up
     neighbors: Int[Array, "device slot"] | None  # the devices behind the slots; None for a matrix
     shards: Shards  # which samples each device owns
     change: Change  # how the network changes
@@ -131,7 +131,7 @@ def _turns(e: Experiment, network: Network, links: np.ndarray) -> np.ndarray:
     turn_of_link = np.empty(len(links), np.int32)
     turn_of_link[order] = np.arange(len(links)) % e.period
     numbers = links[:, 0].astype(np.int64) * e.devices + links[:, 1]  # in rising order
-    slots = np.asarray(link_numbers(e.devices, network.neighbors)).astype(np.int64)
+    slots = exact_link_numbers(network)
     place = np.minimum(np.searchsorted(numbers, slots), max(len(links) - 1, 0))
     return turn_of_link[place] if len(links) else np.zeros_like(slots, np.int32)
 

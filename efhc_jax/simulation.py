@@ -155,7 +155,7 @@ def run_batch(
     tracing = record is record_trace
     initial = None
     if tracing:
-        initial = fetch(states.weights)
+        initial = fetch(initialise(spec, hypers).weights)  # also where a checkpoint goes on
         initial = initial.reshape(*initial.shape[:2], -1)
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
 

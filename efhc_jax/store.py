@@ -146,6 +146,8 @@ def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
                 found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
     if begun.get("data") != now.get("data"):
         found.append("the data are different")
+    if begun.get("bits") != now.get("bits"):
+        found.append(f"numbers have {begun.get('bits')} bits there and {now.get('bits')} here")
     if begun.get("audit", False) != now.get("audit", False):
         found.append("one keeps what an audit needs and the other does not")
     return found

@@ -143,9 +143,15 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 TOML = st.one_of(
-    st.lists(st.tuples(st.sampled_from([*FIELDS, "polcy", "a.b", "[x]"]), VALUES), max_size=5).map(
-        lambda pairs: "\n".join(f"{name} = {_toml_value(value)}" for name, value in pairs).encode()
-    ),
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                [(name, value) for name, value in SMALL.to_dict().items() if name != "budgets"]
+            ),
+            st.tuples(st.sampled_from([*FIELDS, "polcy", "a.b", "[x]"]), VALUES),
+        ),
+        max_size=4,
+    ).map(lambda pairs: "\n".join(f"{name} = {_toml_value(value)}" for name, value in pairs).encode()),
     st.binary(max_size=60),
     st.sampled_from(
         [

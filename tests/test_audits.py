@@ -106,3 +106,15 @@ def test_graphs_that_would_not_fit_are_refused(tiny):
 
 def test_ordinary_runs_do_not_look_at_the_training_loss(tiny):
     assert "global_loss" not in efhc.simulate(BASE, tiny)
+
+
+def test_a_coordinator_needs_no_links_for_information_to_flow(tiny):
+    found, _ = findings_of(BASE.replace(policy="central"), tiny)
+    assert not any("information flow" in name or "weights" in name for name in found)
+
+
+def test_a_run_that_diverged_at_once_has_nothing_to_audit(tiny):
+    with pytest.raises(efhc.DivergedError) as caught:
+        efhc.simulate(BASE.replace(learning_rate=1e30), tiny, audit=True)
+    with pytest.raises(efhc.ExperimentError, match="diverged at once"):
+        efhc.audit(caught.value.result, tiny)

@@ -110,5 +110,7 @@ def test_heat_maps_that_cannot_be_drawn_are_explained(grid, arguments, message):
 def test_leads_that_cannot_be_drawn_are_explained(grid):
     with pytest.raises(efhc.ExperimentError, match="lead=rg: not among the policies"):
         draw_lead(grid, "rg", "heterogeneity", "r")
+    with pytest.raises(efhc.ExperimentError, match="taken over seeds"):
+        draw_lead(grid, "efhc", "seed", "r")
     with pytest.raises(efhc.ExperimentError, match="paired by seed"):
         draw_lead(grid.isel(seed=0), "efhc", "heterogeneity", "r")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import efhc_jax as efhc
 from efhc_jax import network
 from efhc_jax.mixing import average, metropolis_weights, used_links
-from efhc_jax.network import Network, as_matrix, make_network, pad_networks, to_matrix
+from efhc_jax.network import Network, as_matrix, in_slots, make_network, pad_networks, to_matrix
 from efhc_jax.resources import transmission_time
 from efhc_jax.scenario import prepare
 
@@ -99,3 +99,11 @@ def test_a_run_on_lists_is_the_run_on_the_matrix(x64, tiny, monkeypatch):
         np.testing.assert_array_equal(plain[name], listed[name])
     np.testing.assert_allclose(plain.weights, listed.weights, atol=1e-12)
     np.testing.assert_allclose(plain.transmission_time, listed.transmission_time)
+
+
+def test_links_are_told_apart_however_many_devices_there_are():
+    """i·m + j does not fit 32 bits above 65,535 devices."""
+    devices = 70_000
+    path = np.stack([np.arange(devices - 1), np.arange(1, devices)], axis=1)
+    network = make_network(path, devices)
+    np.testing.assert_array_equal(in_slots(path, network), network.links)

@@ -208,12 +208,17 @@ def record(devices=2, evaluations=3, steps=4, start=0.0, **more):
         iterations=np.arange(evaluations) * 2,
         evaluations={
             "accuracy": numbers(evaluations, devices),
+            "test_loss": numbers(evaluations, devices),
+            "mean_model_accuracy": numbers(evaluations),
+            "consensus_error": numbers(evaluations),
             "broadcasts": numbers(evaluations, devices, dtype=np.int32),
         },
         steps={
             "links_used": numbers(steps, dtype=np.int32),
             "train_loss": numbers(steps),
             "transmission_time": numbers(steps),
+            "new_links_used": numbers(steps, dtype=np.int32),
+            "new_link_time": numbers(steps),
         },
         budgets={},
         **more,

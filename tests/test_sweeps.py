@@ -279,6 +279,8 @@ SMALL_SWEEP = [
     "40",
     "--eval-every",
     "20",
+    "--budgets",
+    "20",
 ]
 
 
@@ -302,6 +304,8 @@ def run_sweep(out, *extra, devices=1):
 def assert_same(ours, reference):
     np.testing.assert_array_equal(ours.links_used, reference.links_used)
     np.testing.assert_allclose(ours.test_loss, reference.test_loss, rtol=1e-9)
+    np.testing.assert_array_equal(ours.accuracy_at_budget, reference.accuracy_at_budget)
+    assert (reference.iteration_at_budget > 0).any()
 
 
 def test_eight_virtual_devices_give_the_same(reference, tmp_path):

@@ -52,6 +52,9 @@ class Run:
         from efhc_jax.simulation import Control, DivergedError, simulate
 
         start_jax()
+
+        import jax
+
         data = load_dataset(self.experiment.dataset, self.data_dir)
         with (
             output_folder(self.out),
@@ -62,7 +65,8 @@ class Run:
             checkpoints = None
             if not self.trace:
                 folder = self.out / f".{file_stem(self.experiment)}.checkpoint"
-                owner = f"{self.experiment.to_json()} audit={self.audit} data={data.digest}"
+                bits = 8 * jax.numpy.zeros(()).dtype.itemsize
+                owner = f"{self.experiment.to_json()} {self.audit=} {bits=} data={data.digest}"
                 checkpoints = Checkpoints(folder, self.checkpoint_seconds, owner)
             control = Control(should_stop=should_stop, checkpoints=checkpoints, logger=logger)
             try:

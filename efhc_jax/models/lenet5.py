@@ -65,9 +65,10 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
-        """One row after the other, so that what is between the layers stays in the cache."""
+        """On a CPU one row after the other, so that what is between the layers stays in the cache."""
         patches = _patches(_frame(images))
-        return jax.lax.map(lambda row: from_patches(row, patches).T, rows)
+        together = None if jax.default_backend() == "cpu" else len(rows)
+        return jax.lax.map(lambda row: from_patches(row, patches).T, rows, batch_size=together)
 
     loss = optax.softmax_cross_entropy_with_integer_labels
     return Model(int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=64)

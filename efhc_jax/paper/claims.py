@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 
 def claims_of_curves(classifier: str, grid: xarray.Dataset) -> list[Claim]:
     """What is said about panels i to iii."""
-    time = grid.transmission_time.mean("step")
+    time = grid.transmission_time.mean("step", skipna=False)
     last = 100 * per_run(grid, "accuracy").isel(evaluation=-1)
     found = []
 
@@ -88,6 +88,7 @@ def claims_of_connectivity(classifier: str, grid: xarray.Dataset) -> list[Claim]
     """What is said about panel iv."""
     accuracy = 100 * at_budget(grid, float(grid.budget[0])).mean("device")
     slopes = accuracy.polyfit("connectivity", 1).polyfit_coefficients.sel(degree=1, drop=True)
+    slopes = slopes.where(accuracy.notnull().all("connectivity"))  # all over the same connectivities
     rise = "rise of the accuracy within the budget per unit of connectivity, points"
     found = []
     for policy in ("efhc", "gt", "zt", "rg"):
