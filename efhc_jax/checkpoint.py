@@ -73,11 +73,11 @@ class Checkpoints:
         import jax
         import orbax.checkpoint as ocp
 
-        manager = self._open()
-        position = manager.latest_step()
-        if position is None:
-            return None
         try:
+            manager = self._open()
+            position = manager.latest_step()
+            if position is None:
+                return None
             found = manager.restore(position, args=ocp.args.StandardRestore())
             found = jax.tree.map(np.asarray, found)
         except Exception as error:  # what the storage layer raises is not documented

@@ -46,12 +46,15 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
             return f"its attribute {name} is out of range"
     if "seconds" not in dataset.attrs:
         return "it does not say how long it took"
-    axes = tuple(json.loads(dataset.attrs.get("axes", "[]")))
-    for axis in axes:
-        if not isinstance(axis, str) or axis not in dataset.indexes or not dataset.sizes[axis]:
+    axes = []
+    for axis in json.loads(dataset.attrs.get("axes", "[]")):
+        if not isinstance(axis, str) or axis not in dataset.coords or not dataset[axis].size:
             return f"its axis {axis} has no values"
-        if not dataset.indexes[axis].is_unique:
+        if not dataset[axis].dims:
+            continue  # one of its values was selected
+        if axis not in dataset.indexes or not dataset.indexes[axis].is_unique:
             return f"its axis {axis} has a value twice"
+        axes.append(axis)
     together = [name for group in _TOGETHER if group[0] in dataset for name in group]
     for name in (*_NEEDED, *together):
         if name not in dataset:
@@ -64,7 +67,27 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
                 return f"{name} does not hold numbers"
     if not dataset.sizes["evaluation"] or not dataset.sizes["device"]:
         return "it is empty"
-    return _wrong_times(dataset)
+    return _wrong_sizes(dataset) or _wrong_times(dataset)
+
+
+def _wrong_sizes(dataset: xarray.Dataset) -> str:
+    """Where there is more or less than the settings ask for; a run that diverged is shorter."""
+    settings = json.loads(dataset.attrs["experiment"])
+    sizes = dataset.sizes
+    devices = settings.get("devices")
+    if "devices" in dataset.coords:
+        devices = sizes["device"]  # those of the largest
+    if sizes["device"] != devices or sizes.get("neighbor", devices) != devices:
+        return f"it has {sizes['device']} devices, and its settings {devices}"
+    known = np.isfinite(dataset.bandwidth.values)  # where devices are swept, smaller runs are filled up
+    if not (known.any(-1) if "devices" in dataset.coords else known).all():
+        return "the bandwidth of a device is not known"
+    iterations = settings.get("iterations")
+    if not isinstance(iterations, int) or sizes["step"] > iterations:
+        return f"it has {sizes['step']} iterations, and its settings {iterations}"
+    if sizes.get("instant", sizes["step"] + 1) != sizes["step"] + 1:
+        return "its trace is not as long as the run"
+    return ""
 
 
 def _wrong_times(dataset: xarray.Dataset) -> str:

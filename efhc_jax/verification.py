@@ -12,6 +12,7 @@ import numpy as np
 from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.figures import setting_of
 from efhc_jax.results import DIMENSIONS, attributes, run_dataset
 from efhc_jax.simulation import DivergedError, simulate
 from efhc_jax.sweeps import Grid, repeat
@@ -89,14 +90,14 @@ def _verify(stored: xarray.Dataset, data: Dataset | None, runs: int | None) -> V
 
 
 def axes_of(stored: xarray.Dataset) -> list[str]:
-    """The axes of a sweep; none for a run."""
-    return json.loads(stored.attrs.get("axes", "[]"))
+    """The axes of a sweep of which no single value was selected; none for a run."""
+    return [axis for axis in json.loads(stored.attrs.get("axes", "[]")) if axis in stored.dims]
 
 
 def grid_of(stored: xarray.Dataset) -> Grid:
     """The sweep that was stored."""
     axes = {axis: stored[axis].values.tolist() for axis in axes_of(stored)}
-    return Grid.of(Experiment.from_json(stored.attrs["experiment"]), axes)
+    return Grid.of(setting_of(stored), axes)
 
 
 def _pairs(
@@ -106,8 +107,7 @@ def _pairs(
     audit = "fired" in stored
     axes = axes_of(stored)
     if not axes:
-        experiment = Experiment.from_json(stored.attrs["experiment"])
-        yield "", stored, _again(experiment, data, trace="weights" in stored, audit=audit)
+        yield "", stored, _again(setting_of(stored), data, trace="weights" in stored, audit=audit)
         return
     grid = grid_of(stored)
     shape = [stored.sizes[axis] for axis in axes]

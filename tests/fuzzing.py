@@ -191,9 +191,8 @@ def damaged(content: bytes, change) -> bytes:
     return content[:first] + new + content[last:]
 
 
-ATTRIBUTES = st.one_of(
-    st.none(), st.integers(-5, 2**40), st.floats(), st.text(max_size=20), st.just("[]")
-)
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+ATTRIBUTES = st.one_of(st.none(), st.integers(-5, 2**40), st.floats(), TEXT, st.just("[]"))
 
 
 @st.composite

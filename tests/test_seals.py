@@ -55,6 +55,7 @@ def test_a_run_is_in_order(run):
     [
         (lambda run: run.drop_vars("accuracy"), "accuracy"),
         (lambda run: run.assign(fired=run.broadcasts), "adjacency"),
+        (lambda run: run.assign(bandwidth=run.bandwidth * float("nan")), "bandwidth"),
         (lambda run: run.transpose("device", ...), "dimensions"),
         (lambda run: run.assign_attrs(experiment="{"), "experiment"),
         (lambda run: run.assign_attrs(versions="[]"), "versions"),

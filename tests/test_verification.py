@@ -41,6 +41,15 @@ def test_a_sweep_agrees_in_whole_and_in_part(grid):
     assert some.of == 4
 
 
+def test_what_was_selected_of_a_sweep_agrees(grid, tmp_path):
+    part = efhc.load(efhc.save(grid.sel(policy="zt"), tmp_path / "part.nc"))
+    assert verify(part).agrees
+    assert verify(part).of == 2
+    one = efhc.load(efhc.save(grid.sel(policy="efhc", r=5.0), tmp_path / "one.nc"))
+    assert verify(one).agrees
+    assert verify(one).of == 1
+
+
 def test_the_first_difference_is_found(run):
     changed = run.copy(deep=True)
     changed.train_loss.values[4] += 1e-6

@@ -41,7 +41,7 @@ class Work(NamedTuple):
 FULL = [
     Work("svm", 1, iterations=300, checked=100, rounds=7, test_images=10_000),
     Work("svm", 64, iterations=100, checked=10, rounds=5, module_runs=2),
-    Work("lenet5", 1, iterations=40, checked=20, rounds=5, test_images=10_000),
+    Work("lenet5", 1, iterations=40, checked=6, rounds=5, test_images=10_000),
     Work("lenet5", 16, iterations=10, checked=4, rounds=5),
 ]
 QUICK = [

@@ -57,6 +57,7 @@ def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
     by_iteration.set(xlabel="iteration", ylabel="transmission time an iteration", ylim=(0, None))
     accuracy.set(xlabel="iteration", ylabel="accuracy (%)")
     by_time.set(xlabel="cumulative transmission time", ylabel="accuracy (%)")
+    by_time.locator_params(axis="x", nbins=5)  # long numbers
     for axes in (accuracy, by_time):
         keep_to_percent(axes)
     for axes in (by_iteration, accuracy, by_time):
