@@ -54,7 +54,6 @@ class Checkpoints:
             self._open().save(position, args=ocp.args.StandardSave(labelled))
             self._manager.wait_until_finished()
         except Exception as error:  # what the storage layer raises is not documented
-            _hush()
             reason = next((text for text in _REASONS if text in str(error)), _first_line(error))
             raise DataError(
                 f"{self.folder}: no checkpoint could be saved ({reason}); "
@@ -81,7 +80,6 @@ class Checkpoints:
             found = manager.restore(position, args=ocp.args.StandardRestore())
             found = jax.tree.map(np.asarray, found)
         except Exception as error:  # what the storage layer raises is not documented
-            _hush()
             raise self._refusal(f"is damaged ({_first_line(error)})") from None
         label, tree = found.get("label", {}), found.get("tree", {})
         if label.get("format") != FORMAT:
@@ -108,6 +106,7 @@ class Checkpoints:
         if self._manager is None:
             import orbax.checkpoint as ocp
 
+            _hush()
             logging.getLogger("absl").setLevel(logging.CRITICAL)  # what goes wrong is raised as well
             options = ocp.CheckpointManagerOptions(
                 max_to_keep=2, create=True, cleanup_tmp_directories=True
