@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 import efhc_jax
 from efhc_jax import cli
@@ -139,14 +140,12 @@ def test_the_citation_has_what_its_format_asks_for():
 
 
 def citation():
-    yaml = pytest.importorskip("yaml")
     return yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 
 @pytest.fixture
 def reference(monkeypatch):
     """The extension of the documentation that describes the command line."""
-    pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(str(DOCS / "extensions"))
     import commands
 

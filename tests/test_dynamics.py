@@ -10,11 +10,12 @@ import pytest
 import efhc_jax as efhc
 import oracle
 import oracle_networks as networks
+import small
 from efhc_jax import network
 from efhc_jax.config import DYNAMICS_NAMES
 from efhc_jax.connectivity import connection_window
 from efhc_jax.data import Dataset
-from efhc_jax.draws import draw_coins, random_words, uniform
+from efhc_jax.draws import random_words, uniform
 from efhc_jax.dynamics import DYNAMICS
 from efhc_jax.mixing import transition_matrix
 from efhc_jax.network import as_matrix
@@ -108,34 +109,18 @@ def test_links_are_symmetric_and_never_to_oneself(tiny, graph_file, dynamics):
         assert (links[1:] != links[:-1]).any(), "something changes"
 
 
-@pytest.mark.parametrize("absent_train", [False, True])
-@pytest.mark.parametrize("dynamics", DYNAMICS)
+@pytest.mark.parametrize(
+    ("dynamics", "absent_train"), [*((name, False) for name in DYNAMICS), ("churn", True)]
+)
 def test_the_oracle_follows(x64, tiny, graph_file, dynamics, absent_train):
     """Every policy, in every iteration: the network, who broadcasts, and the models."""
-    if absent_train and dynamics != "churn":
-        pytest.skip("nobody is ever absent")
     experiment = experiment_with(dynamics, graph_file, absent_train=absent_train)
     links, present = expected_network(experiment, tiny)
     for policy in oracle.POLICIES:
-        run = efhc.simulate(experiment.replace(policy=policy), tiny, trace=True)
+        chosen = experiment.replace(policy=policy)
+        run = efhc.simulate(chosen, tiny, trace=True)
         np.testing.assert_array_equal(run.adjacency, links)
-        key = prepare(experiment, tiny).key
-        truth = oracle.simulate(
-            weights=run.weights.values[0],
-            adjacency=links,
-            bandwidth=run.bandwidth.values,
-            samples=run["sample"].values,
-            images=tiny.train_images,
-            labels=tiny.train_labels,
-            model="svm",
-            policy=policy,
-            r=experiment.r,
-            norm_order=2.0,
-            learning_rate=(0.5, 1.0, 0.5),
-            coins=np.array([draw_coins(key, k, 6) for k in range(STEPS)]),
-            classes=4,
-            training=present | absent_train,
-        )
+        truth = small.oracle_of(chosen, tiny, run, training=present | absent_train)
         for k, expected in enumerate(truth):
             np.testing.assert_array_equal(run.fired[k], expected.fired)
             np.testing.assert_array_equal(run.used_links[k], expected.used_links)

@@ -75,7 +75,6 @@ def test_the_command_closes_its_logger_even_if_the_run_fails(tmp_path, monkeypat
 
 
 def test_tensorboard_files_hold_the_run(run, tmp_path, capsys):
-    pytest.importorskip("tensorboardX", reason='pip install "efhc-jax[tensorboard]"')
     assert main([*WORDS, "--log", "tensorboard", "--out", str(tmp_path)]) == 0
     (file,) = (tmp_path / "tensorboard").glob("efhc-svm-synthetic-*/events.out.tfevents.*")
     accuracy = {
@@ -100,7 +99,6 @@ def scalars(file):
 
 
 def test_wandb_keeps_the_run_offline(run, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("wandb", reason='pip install "efhc-jax[wandb]"')
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     assert main([*WORDS, "--log", "wandb", "--out", str(tmp_path)]) == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.data import Dataset
+import small
 from efhc_jax.dynamics import DYNAMICS
 from efhc_jax.optimum import find_optimum
 from efhc_jax.program import (
@@ -48,12 +48,7 @@ LEARNING_RATES = {"quadratic": 0.5, "logistic": 1.0}
 
 @pytest.fixture(scope="module")
 def data():
-    """Four classes that overlap, so that the logistic problem has a minimiser."""
-    rng = np.random.default_rng(0)
-    labels = np.tile(np.arange(4), 30).astype(np.int32)
-    images = rng.integers(0, 256, (120, 2, 2)).astype(np.uint8)
-    images[np.arange(120), labels // 2, labels % 2] |= 128
-    return Dataset("overlapping", images, labels, images, labels)
+    return small.overlapping(120)
 
 
 @pytest.fixture(scope="module")
