@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-_CACHE_BYTES = 20 * 2**20  # what the runs of a block may occupy of a CPU's last cache
+_CACHE_BYTES = 10 * 2**20  # what the runs of all blocks at work may occupy of a CPU's last cache
 _ROWS_FROM = 1000  # devices; a run with so many is spread over several accelerators itself
 
 

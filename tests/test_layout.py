@@ -83,7 +83,7 @@ def test_blocks_must_divide_the_batch(mesh):
 
 @pytest.mark.parametrize(
     ("devices", "parameters", "block"),
-    [(10, 7850, 16), (10, 61_706, 2), (5, 40, 16), (100, 1_000_000, 1)],
+    [(10, 7850, 8), (10, 61_706, 1), (5, 40, 16), (100, 1_000_000, 1)],
 )
 def test_blocks_stay_in_a_cpu_cache(devices, parameters, block):
     assert choose_layout(devices, parameters) == Layout(None, block)
@@ -168,7 +168,7 @@ data = efhc.load_dataset("synthetic")
 base = efhc.Experiment(dataset="synthetic", devices=80, graph="ring", dynamics="failures")
 hypers = stack([prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")])
 assert hypers.neighbors is not None, "the test is about lists of neighbours"
-spec, times = make_spec(base, data), evaluation_times(12, 6)
+spec, times = make_spec(base, data), evaluation_times(base.replace(iterations=12, eval_every=6))
 expected = run_batch(spec, hypers, data, times)
 for shape in ((1, 8), (2, 4)):
     mesh = Mesh(np.array(jax.devices()).reshape(shape), ("runs", "rows"))
