@@ -34,19 +34,20 @@ class Check(NamedTuple):
 
 def diagnose() -> list[Check]:
     """Look at everything; a check that fails in a way nobody thought of is a problem too."""
-    return [_guarded(check) for check in (_python, _packages, _accelerators, _memory, _disk, _cache)] + [
-        *_datasets(),
-        *_extras(),
-        _guarded(_self_test),
-    ]
+    checks: tuple[Callable[[], Check | list[Check]], ...] = (
+        *(_python, _packages, _accelerators, _memory, _disk, _cache),
+        *(_datasets, _extras, _self_test),
+    )
+    return [found for check in checks for found in _guarded(check)]
 
 
-def _guarded(check: Callable[[], Check]) -> Check:
+def _guarded(check: Callable[[], Check | list[Check]]) -> list[Check]:
     try:
-        return check()
+        found = check()
     except Exception as error:
         name = check.__name__.strip("_").replace("_", "-")
-        return Check(name, "problem", f"{type(error).__name__}: {error}", "install efhc-jax again")
+        found = Check(name, "problem", f"{type(error).__name__}: {error}", "install efhc-jax again")
+    return found if isinstance(found, list) else [found]
 
 
 def _python() -> Check:

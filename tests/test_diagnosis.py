@@ -68,7 +68,7 @@ def test_a_check_that_fails_is_a_problem():
     def odd():
         raise ZeroDivisionError("nobody thought of this")
 
-    found = diagnosis._guarded(odd)
+    (found,) = diagnosis._guarded(odd)
     assert found.state == "problem"
     assert "nobody thought of this" in found.found
 
