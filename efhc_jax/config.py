@@ -53,6 +53,8 @@ class Experiment:
     """Iterations to run."""
     eval_every: int = 300
     """Iterations from one evaluation on the test set to the next."""
+    early_evaluations: int = 0
+    """More evaluations before that, when models change fastest: at 1/2, 1/4, 1/8, … of eval_every."""
     graph: str = "geometric"
     """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz,
     barabasi_albert, or file for that of a graph file."""
@@ -256,6 +258,7 @@ LIMITS: dict[str, Limit] = {
     "batch_size": Limit(int, 1),
     "iterations": Limit(int, 1, 2**31 - 2),
     "eval_every": Limit(int, 1),
+    "early_evaluations": Limit(int, 0, 30),
     "connectivity": Limit(float, 0, 1.5, above_low=True),
     "placement": Limit(float, 0, 1.5),
     "link_up": Limit(float, 0, 1),

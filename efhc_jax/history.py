@@ -23,7 +23,8 @@ class Record(NamedTuple):
     initial_weights: np.ndarray | None = None  # (device, parameter), with a trace
     diverged_at: int = -1  # the iteration with the first model that is not finite, or −1
     diverged: tuple[int, ...] = ()  # the devices with these models
-    evaluation_seconds: float = 0.0  # its share of the time that evaluating its batch took
+    seconds: float = 0.0  # its share of the time that its batch took, interruptions left out
+    evaluation_seconds: float = 0.0  # and of these, its share of evaluating
 
 
 class History:
@@ -34,7 +35,8 @@ class History:
         self.steps: list[Arrays] = []  # each (run, step, …)
         self.evaluations: list[Arrays] = []  # each (run, 1, …)
         self.spent = np.zeros(runs)  # cumulative transmission time, in 64 bits
-        self.evaluation_seconds = 0.0  # of wall time, all evaluations together
+        self.seconds = 0.0  # of wall time, without interruptions
+        self.evaluation_seconds = 0.0  # and of these, all evaluations together
         self.diverged_at = np.full(runs, -1)
         self.diverged = np.zeros((runs, devices), bool)
 
@@ -78,6 +80,7 @@ class History:
             "steps": _join(self.steps),
             "evaluations": _join(self.evaluations),
             "spent": self.spent,
+            "seconds": np.float64(self.seconds),
             "evaluation_seconds": np.float64(self.evaluation_seconds),
             "diverged_at": self.diverged_at,
             "diverged": self.diverged,
@@ -91,6 +94,7 @@ class History:
         history.steps = [tree["steps"]] if tree.get("steps") else []
         history.evaluations = [tree["evaluations"]] if tree.get("evaluations") else []
         history.spent = tree["spent"].copy()
+        history.seconds = float(tree["seconds"])
         history.evaluation_seconds = float(tree["evaluation_seconds"])
         history.diverged_at = tree["diverged_at"].copy()
         history.diverged = tree["diverged"].copy()
@@ -121,6 +125,7 @@ class History:
                     initial_weights=None if initial_weights is None else initial_weights[run],
                     diverged_at=int(diverged_at),
                     diverged=tuple(int(device) for device in np.flatnonzero(self.diverged[run])),
+                    seconds=self.seconds / len(self.diverged_at),
                     evaluation_seconds=self.evaluation_seconds / len(self.diverged_at),
                 )
             )

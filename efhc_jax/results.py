@@ -82,7 +82,7 @@ _DESCRIPTIONS = {
 }
 
 
-def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarray.Dataset:
+def run_dataset(experiment: Experiment, record: Record) -> xarray.Dataset:
     """The labelled dataset of one run."""
     import xarray
 
@@ -101,12 +101,12 @@ def run_dataset(experiment: Experiment, record: Record, seconds: float) -> xarra
     }
     if record.budgets:
         coordinates["budget"] = np.array(experiment.budgets)
-    attrs = attributes(experiment, seconds, [record])
+    attrs = attributes(experiment, [record])
     return xarray.Dataset(variables, coordinates, attrs)
 
 
 def sweep_dataset(
-    experiment: Experiment, axes: dict[str, list[Any]], records: list[Record], seconds: float
+    experiment: Experiment, axes: dict[str, list[Any]], records: list[Record]
 ) -> xarray.Dataset:
     """The labelled dataset of a sweep: that of a run, with one more dimension for each axis.
 
@@ -143,7 +143,7 @@ def sweep_dataset(
     }
     if records[0].budgets:
         coordinates["budget"] = np.array(experiment.budgets)
-    attrs = attributes(experiment, seconds, records) | {"axes": json.dumps(list(axes))}
+    attrs = attributes(experiment, records) | {"axes": json.dumps(list(axes))}
     return xarray.Dataset(variables, coordinates, attrs)
 
 
@@ -158,7 +158,7 @@ def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
     return padded
 
 
-def attributes(experiment: Experiment, seconds: float, records: Sequence[Record] = ()) -> dict[str, Any]:
+def attributes(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
     """Where a result comes from: settings, versions, platform and time."""
     packages = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")
     versions = {name: importlib.metadata.version(name) for name in packages}
@@ -170,7 +170,7 @@ def attributes(experiment: Experiment, seconds: float, records: Sequence[Record]
         "python": platform.python_version(),
         "platform": f"{device.platform} ({device.device_kind}) on {platform.platform()}",
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
+        "seconds": round(sum(record.seconds for record in records), 3),
         "evaluation_seconds": round(sum(record.evaluation_seconds for record in records), 3),
     }
 

@@ -109,15 +109,14 @@ def simulate(
         _check_graphs_fit(experiment)
     check_fits(experiment, data, spec)
     hypers = stack([prepare(experiment, data)])
-    times = evaluation_times(experiment.iterations, experiment.eval_every)
+    times = evaluation_times(experiment)
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
-    began = time.perf_counter()
     with run_progress(experiment.iterations, title, progress) as report:
         record = record_trace if trace else record_audit if audit else record_summary
         control = control._replace(report=report)
         (one,) = run_batch(spec, hypers, data, times, control, record)
-    result = run_dataset(experiment, one, time.perf_counter() - began)
+    result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
@@ -147,6 +146,7 @@ def run_batch(
     Raises:
         KeyboardInterrupt: `control.should_stop` said so; what was done is in the checkpoint.
     """
+    began = time.perf_counter()
     hypers = place_runs(spec.layout, hypers)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
@@ -157,15 +157,16 @@ def run_batch(
     if tracing:
         initial = fetch(initialise(spec, hypers).weights)  # also where a checkpoint goes on
         initial = initial.reshape(*initial.shape[:2], -1)
+    before = history.seconds
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
 
     for part in list(plan(times))[history.position :]:
         if part.length == 0:
-            began = time.perf_counter()
+            evaluating = time.perf_counter()
             found = fetch(evaluate(spec, states, test))
             if record is not record_summary:
                 found |= fetch(evaluate_mean_models(spec, hypers, states, train))
-            history.evaluation_seconds += time.perf_counter() - began
+            history.evaluation_seconds += time.perf_counter() - evaluating
             history.add_evaluation(found, part.first)
             _log(control, found, part.first)
         else:
@@ -184,13 +185,15 @@ def run_batch(
             _log(control, recorded, part.first + part.length)
             control.report(part.first + part.length)
         history.position += 1
+        history.seconds = before + time.perf_counter() - began
         if history.all_diverged:
             break
         _keep(control, history, states, purses)
 
-    began = time.perf_counter()
+    evaluating = time.perf_counter()
     at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets.size else {}
-    history.evaluation_seconds += time.perf_counter() - began
+    history.evaluation_seconds += time.perf_counter() - evaluating
+    history.seconds = before + time.perf_counter() - began
     return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
 
 
@@ -225,14 +228,16 @@ def plan(times: np.ndarray) -> Iterator[Part]:
         done = end
 
 
-def evaluation_times(iterations: int, every: int) -> np.ndarray:
-    """The iterations to evaluate at: before the first, at every multiple, and after the last.
+def evaluation_times(experiment: Experiment) -> np.ndarray:
+    """The iterations to evaluate at: before the first, early ones, every multiple, and after the last.
 
     Example:
-        >>> evaluation_times(70, 30).tolist()
-        [0, 30, 60, 70]
+        >>> evaluation_times(Experiment(iterations=70, eval_every=30, early_evaluations=2)).tolist()
+        [0, 7, 15, 30, 60, 70]
     """
-    return np.unique([*range(0, iterations, every), iterations])
+    end, every = experiment.iterations, experiment.eval_every
+    early = [every >> halvings for halvings in range(1, experiment.early_evaluations + 1)]
+    return np.unique([*(time for time in early if time < end), *range(0, end, every), end])
 
 
 def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.history import Record
@@ -132,15 +133,20 @@ def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
             fields[field] = array
     fields["diverged_at"] = int(fields["diverged_at"])
     fields["diverged"] = tuple(int(device) for device in fields["diverged"])
-    fields["evaluation_seconds"] = float(fields["evaluation_seconds"])
+    for name in ("seconds", "evaluation_seconds"):
+        fields[name] = float(fields[name])
     return Record(**fields)
 
 
 def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Where two manifests differ, in words; the batch size does not count."""
+    """Where two manifests differ, in words; the batch size does not count.
+
+    A setting that did not exist when the sweep was begun had what is its default now.
+    """
+    default = {"experiment": json.loads(Experiment().to_json()), "axes": {}}
     found = []
     for part in ("experiment", "axes"):
-        old, new = begun.get(part, {}), now.get(part, {})
+        old, new = (default[part] | manifest.get(part, {}) for manifest in (begun, now))
         for name in sorted(set(old) | set(new)):
             if old.get(name) != new.get(name):
                 found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")

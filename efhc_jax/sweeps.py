@@ -8,7 +8,6 @@ import functools
 import itertools
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +39,7 @@ _MOST_RUNS = 100_000  # of a sweep
 _NOT_AXES = {
     "iterations": "a longer run contains the shorter ones: run the longest",
     "eval_every": "evaluate at the finest",
+    "early_evaluations": "take the most",
     "budgets": "all budgets are taken in one run: give them together",
     "placement": "places are shared by all runs of a seed",
 }
@@ -86,7 +86,6 @@ def sweep(
     if audit:
         _check_audit_fits(grid)
     record = record_audit if audit else record_summary
-    began = time.perf_counter()
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
         jobs, size = _jobs(grid, data, batch)
@@ -98,7 +97,7 @@ def sweep(
                 return load(store.result)
         with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
             records = _run_all(jobs, size, store, record, report, checkpoint_seconds, should_stop)
-        result = sweep_dataset(grid.experiment, grid.axes, records, time.perf_counter() - began)
+        result = sweep_dataset(grid.experiment, grid.axes, records)
         result.attrs["batch"] = size
         result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
@@ -174,8 +173,9 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
     ]
     accelerators = jobs[0].spec.layout.accelerators
     where = f"{accelerators} accelerators" if accelerators > 1 else jax.devices()[0].platform
+    runs = len(grid.experiments)
     return (
-        f"{len(grid.experiments)} runs in batches of {size} on {where}, "
+        f"{runs} run{'s' * (runs > 1)} in batches of {size} on {where}, "
         f"{len(jobs)} compilation{'s' * (len(jobs) > 1)}, about {gigabytes(max(peaks))} of memory"
     )
 
@@ -276,7 +276,7 @@ def _run(
     layout, whole = job.spec.layout.fitted(min(size, len(job.runs)))
     hypers += [hypers[-1]] * (whole - len(hypers))
     spec = laid_out(job.spec, layout)
-    times = evaluation_times(first.iterations, first.eval_every)
+    times = evaluation_times(first)
     return run_batch(spec, stack(hypers), job.data, times, control, record)[: len(experiments)]
 
 

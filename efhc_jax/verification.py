@@ -118,7 +118,7 @@ def _pairs(
         at = {axis: int(i) for axis, i in zip(axes, np.unravel_index(place, shape), strict=True)}
         before = stored.isel(at)
         name = ", ".join(f"{axis} {before[axis].item()}" for axis in axes)
-        again = run_dataset(grid.experiments[place], record, 0.0)
+        again = run_dataset(grid.experiments[place], record)
         again["diverged_at"] = ((), record.diverged_at)
         yield name, before, again
 
@@ -186,7 +186,7 @@ def _equal(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 def _circumstances(stored: xarray.Dataset, data: Dataset | None) -> list[str]:
     """What is not as it was when the result was stored."""
     experiment = Experiment.from_json(stored.attrs["experiment"])
-    now = attributes(experiment, 0.0)
+    now = attributes(experiment, [])
     found = []
     then, here = json.loads(stored.attrs.get("versions", "{}")), json.loads(now["versions"])
     then["python"], here["python"] = stored.attrs.get("python"), now["python"]

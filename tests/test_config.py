@@ -22,6 +22,7 @@ from efhc_jax.errors import ExperimentError
         ("batch_size", -1),
         ("iterations", 0),
         ("eval_every", 0),
+        ("early_evaluations", -1),
         ("connectivity", 0.0),
         ("connectivity", 1.6),
         ("r", -1.0),

@@ -229,9 +229,9 @@ EXPERIMENT = efhc.Experiment(devices=2, iterations=4, eval_every=2)
 
 
 def test_the_axes_of_a_sweep_come_first_in_their_order():
-    records = [record(start=10.0 * place) for place in range(6)]
+    records = [record(start=10.0 * place, seconds=0.25) for place in range(6)]
     axes = {"policy": ["efhc", "zt"], "seed": [3, 4, 5]}
-    grid = sweep_dataset(EXPERIMENT, axes, records, 1.5)
+    grid = sweep_dataset(EXPERIMENT, axes, records)
     assert grid.accuracy.dims == ("policy", "seed", "evaluation", "device")
     assert grid.links_used.dims == ("policy", "seed", "step")
     assert grid.bandwidth.dims == ("policy", "seed", "device")
@@ -247,7 +247,7 @@ def test_the_axes_of_a_sweep_come_first_in_their_order():
 
 def test_a_run_that_diverged_is_filled_up():
     short = record(evaluations=2, steps=2, start=50.0, diverged_at=3, diverged=(1,))
-    grid = sweep_dataset(EXPERIMENT, {"r": [1.0, 2.0]}, [short, record()], 1.0)
+    grid = sweep_dataset(EXPERIMENT, {"r": [1.0, 2.0]}, [short, record()])
     assert grid.iteration.values.tolist() == [0, 2, 4]
     assert grid.diverged_at.values.tolist() == [3, -1]
     np.testing.assert_array_equal(grid.train_loss[0], [50, 51, np.nan, np.nan])
@@ -260,7 +260,7 @@ def test_a_run_that_diverged_is_filled_up():
 
 def test_runs_with_fewer_devices_are_filled_up():
     records = [record(devices=1, start=7.0), record(devices=3)]
-    grid = sweep_dataset(EXPERIMENT, {"devices": [1, 3]}, records, 1.0)
+    grid = sweep_dataset(EXPERIMENT, {"devices": [1, 3]}, records)
     assert grid.device.values.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(grid.bandwidth[0], [7, np.nan, np.nan])
     np.testing.assert_array_equal(grid.degree[1], [0, 1, 2])
@@ -273,21 +273,21 @@ def test_large_whole_numbers_survive_the_filling_up():
     large = 2**24 + 1
     runs = [record(steps=2), record(steps=3)]
     runs[1].steps["links_used"][2] = large
-    grid = sweep_dataset(EXPERIMENT, {"r": [1.0, 2.0]}, runs, 1.0)
+    grid = sweep_dataset(EXPERIMENT, {"r": [1.0, 2.0]}, runs)
     assert int(grid.links_used[1, 2]) == large
 
 
 def test_a_sweep_without_axes_is_a_run():
     one = record()
-    grid = sweep_dataset(EXPERIMENT, {}, [one], 1.0)
-    run = run_dataset(EXPERIMENT, one, 1.0)
+    grid = sweep_dataset(EXPERIMENT, {}, [one])
+    run = run_dataset(EXPERIMENT, one)
     assert grid.drop_vars("diverged_at").equals(run)
 
 
 def test_a_sweep_survives_its_file(tmp_path):
     short = record(evaluations=2, steps=2, diverged_at=3)
     axes = {"policy": ["efhc", "local"], "r": [0.5]}
-    grid = sweep_dataset(EXPERIMENT, axes, [record(), short], 1.0)
+    grid = sweep_dataset(EXPERIMENT, axes, [record(), short])
     assert efhc.load(efhc.save(grid, tmp_path / "sweep.nc")).equals(grid)
 
 

@@ -13,7 +13,6 @@ import pytest
 import efhc_jax as efhc
 import oracle
 import small
-from efhc_jax import program
 from efhc_jax.data import Dataset
 from efhc_jax.program import Samples, advance, evaluate, initialise, make_spec, record_summary
 from efhc_jax.scenario import prepare, stack
@@ -26,24 +25,7 @@ SMALL = small.SMALL.replace(iterations=30)
 def test_a_trace_can_be_checked_by_hand(x64, tiny, policy):
     experiment = SMALL.replace(policy=policy)
     run = efhc.simulate(experiment, tiny, trace=True)
-    hyper = prepare(experiment, tiny)
-    coins = [program.draw_coins(hyper.key, k, 5) for k in range(30)]
-    truth = oracle.simulate(
-        weights=run.weights.values[0],
-        adjacency=run.adjacency.values,
-        bandwidth=run.bandwidth.values,
-        samples=run["sample"].values,
-        images=tiny.train_images,
-        labels=tiny.train_labels,
-        model="svm",
-        policy=policy,
-        r=experiment.r,
-        norm_order=2.0,
-        learning_rate=(0.5, 1.0, 0.5),
-        coins=np.array(coins),
-        classes=4,
-    )
-    for k, expected in enumerate(truth):
+    for k, expected in enumerate(small.oracle_of(experiment, tiny, run)):
         np.testing.assert_array_equal(run.fired[k], expected.fired)
         np.testing.assert_array_equal(run.used_links[k], expected.used_links)
         np.testing.assert_allclose(run.weights[k + 1], expected.weights, atol=1e-11)
@@ -210,8 +192,22 @@ def test_chunks_cover_everything_once(total):
 
 
 def test_evaluation_times_end_with_the_last_iteration():
-    assert evaluation_times(5, 10).tolist() == [0, 5]
-    assert evaluation_times(20, 10).tolist() == [0, 10, 20]
+    assert evaluation_times(SMALL.replace(iterations=5, eval_every=10)).tolist() == [0, 5]
+    assert evaluation_times(SMALL.replace(iterations=20, eval_every=10)).tolist() == [0, 10, 20]
+
+
+def test_early_evaluations_are_at_halvings():
+    early = SMALL.replace(iterations=20, eval_every=10, early_evaluations=2)
+    assert evaluation_times(early).tolist() == [0, 2, 5, 10, 20]
+    assert evaluation_times(early.replace(early_evaluations=30)).tolist() == [0, 1, 2, 5, 10, 20]
+    assert evaluation_times(early.replace(iterations=4)).tolist() == [0, 2, 4]
+
+
+def test_early_evaluations_change_nothing_else(tiny):
+    plain = efhc.simulate(SMALL, tiny)
+    early = efhc.simulate(SMALL.replace(early_evaluations=2), tiny)
+    assert early.iteration.values.tolist() == [0, 2, 5, 10, 20, 30]
+    assert early.isel(evaluation=[0, 3, 4, 5]).equals(plain)
 
 
 def test_chunking_changes_no_bit_of_the_dynamics(tiny):

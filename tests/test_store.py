@@ -153,6 +153,14 @@ def test_a_claim_is_written_down_and_the_same_one_goes_on(tmp_path):
 def test_the_batch_size_of_the_beginning_stands(tmp_path):
     Store(tmp_path).claim(MANIFEST)
     assert Store(tmp_path).claim(MANIFEST | {"batch": 64})["batch"] == 4
+
+
+def test_a_setting_that_did_not_exist_yet_had_its_default(tmp_path):
+    Store(tmp_path).claim(MANIFEST)
+    settings = MANIFEST["experiment"]
+    Store(tmp_path).claim(MANIFEST | {"experiment": settings | {"early_evaluations": 0}})
+    with pytest.raises(efhc.ExperimentError, match="early_evaluations is 0 there and 2 here"):
+        Store(tmp_path).claim(MANIFEST | {"experiment": settings | {"early_evaluations": 2}})
     assert json.loads((tmp_path / "sweep.json").read_text())["batch"] == 4
 
 

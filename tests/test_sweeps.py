@@ -1,5 +1,6 @@
 """Sweeps: labelled, paired, independent of how they are batched, and the same after a crash."""
 
+import itertools
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -153,6 +155,19 @@ def interrupted_after(monkeypatch, calls):
         return advance(*arguments)
 
     monkeypatch.setattr("efhc_jax.simulation.advance", failing)
+
+
+def test_the_time_of_a_resumed_sweep_is_that_of_all_its_parts(tiny, tmp_path, monkeypatch):
+    ticks = SimpleNamespace(perf_counter=itertools.count().__next__)  # a second at every look
+    monkeypatch.setattr("efhc_jax.simulation.time", ticks)
+    whole = efhc.sweep(SMALL, tiny, batch=4, **AXES)
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 5)
+        with pytest.raises(Interruption):
+            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+    resumed = efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+    assert resumed.attrs["seconds"] == pytest.approx(whole.attrs["seconds"], abs=2)
+    assert resumed.attrs["evaluation_seconds"] == whole.attrs["evaluation_seconds"]
 
 
 @pytest.mark.parametrize("calls", [1, 3, 6])

@@ -26,6 +26,7 @@ class Preset(NamedTuple):
     seeds: dict[str, int]  # by classifier
     iterations: dict[str, int]
     eval_every: dict[str, int]
+    early_evaluations: int
     budget_iterations: dict[str, int]  # enough for every policy to reach the budget of panel iv
     connectivities: list[float]
 
@@ -35,7 +36,8 @@ PRESETS = {
         dataset="fashion_mnist",
         seeds={"svm": 20, "lenet5": 10},
         iterations={"svm": 12_000, "lenet5": 12_000},
-        eval_every={"svm": 200, "lenet5": 800},
+        eval_every={"svm": 600, "lenet5": 2_400},
+        early_evaluations=5,
         budget_iterations={"svm": 1_500, "lenet5": 800},
         connectivities=CONNECTIVITIES,
     ),
@@ -43,7 +45,8 @@ PRESETS = {
         dataset="fashion_mnist_mini",
         seeds={"svm": 4, "lenet5": 2},
         iterations={"svm": 1_500, "lenet5": 240},
-        eval_every={"svm": 75, "lenet5": 40},
+        eval_every={"svm": 100, "lenet5": 40},
+        early_evaluations=2,
         budget_iterations={"svm": 900, "lenet5": 400},
         connectivities=[0.3, 0.6, 1.0],
     ),
@@ -62,6 +65,7 @@ def curves(classifier: str, preset: str, seeds: int | None = None) -> Study:
         dataset=size.dataset,
         iterations=size.iterations[classifier],
         eval_every=size.eval_every[classifier],
+        early_evaluations=size.early_evaluations,
     )
     repetitions = list(range(seeds or size.seeds[classifier]))
     return Study(f"{classifier}-curves", experiment, {"policy": POLICIES, "seed": repetitions})
