@@ -23,6 +23,8 @@ def draw(report: dict[str, Any]) -> Figure:
 
 def _draw_peers(report: dict[str, Any]) -> Figure:
     """A panel for each work: everybody's best time, and the limits as lines."""
+    from matplotlib.ticker import NullFormatter
+
     from benchmarks.suites.peers import PEERS
 
     names = {"ours": "ours", **PEERS}
@@ -35,6 +37,7 @@ def _draw_peers(report: dict[str, Any]) -> Figure:
         what = f"on {work['images']:,} images" if "images" in work else "an iteration of a run"
         axes.set_title(f"{work['name']}, {what}", fontsize="medium")
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())  # whose labels would overlap
         axes.set_xlim(left=0.5 * min(best["ours"], limit))
         axes.set_xlabel(f"seconds in the best turn (dotted: {label})", fontsize="small")
     return figure
@@ -60,6 +63,7 @@ def _bars(axes: Axes, names: list[str], seconds: list[float], others: Collection
             textcoords="offset points",
             va="center",
             fontsize="small",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     axes.set_yticks(list(places), names, fontsize="small")
     axes.invert_yaxis()
