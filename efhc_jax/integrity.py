@@ -65,6 +65,9 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
                 return f"{name} has the dimensions {dataset[name].dims}, not {(*axes, *own)}"
             if dataset[name].dtype.kind not in "fiub":
                 return f"{name} does not hold numbers"
+    diverged = dataset.get("diverged_at")
+    if diverged is not None and (diverged.dims != tuple(axes) or diverged.dtype.kind not in "iu"):
+        return "diverged_at is not a whole number for each run"
     if not dataset.sizes["evaluation"] or not dataset.sizes["device"]:
         return "it is empty"
     return _wrong_sizes(dataset) or _wrong_times(dataset)

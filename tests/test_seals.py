@@ -67,6 +67,7 @@ def test_a_run_is_in_order(run):
         (lambda run: run.isel(step=slice(2)), "impossible times"),
         (lambda run: run.drop_vars("iteration"), "when"),
         (lambda run: run.assign(train_loss=run.train_loss.astype(str)), "numbers"),
+        (lambda run: run.assign(diverged_at=((), float("inf"))), "diverged_at"),
     ],
 )
 def test_what_no_result_has_is_named(run, tmp_path, alter, word):
