@@ -16,7 +16,7 @@ import yaml
 import efhc_jax
 from efhc_jax import cli
 from efhc_jax.data import fashion_mnist
-from efhc_jax.results import DIMENSIONS
+from efhc_jax.results import DIMENSIONS, file_stem
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -49,6 +49,15 @@ def test_every_command_on_a_page_is_one_that_the_program_takes(page, monkeypatch
             cli.parse(words)
         except SystemExit:
             pytest.fail(f"efhc {' '.join(words)}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_results_on_a_page_have_the_names_that_its_commands_give_them(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    runs = [cli.parse(words) for words in commands_of(page) if words[0] == "run"]
+    made = {f"{run.out}/{file_stem(run.experiment)}" for run in runs}
+    named = set(re.findall(r"out/\S*-[0-9a-f]{8}\b", page.read_text()))
+    assert named <= made
 
 
 def test_commands_are_found_and_wrong_ones_are_noticed():
