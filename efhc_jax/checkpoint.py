@@ -16,7 +16,7 @@ import numpy as np
 
 from efhc_jax.errors import DataError
 
-FORMAT = 1  # of what is stored
+FORMAT = 2  # of what is stored
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
 

@@ -277,7 +277,12 @@ def _run(
     hypers += [hypers[-1]] * (whole - len(hypers))
     spec = laid_out(job.spec, layout)
     times = evaluation_times(first)
-    return run_batch(spec, stack(hypers), job.data, times, control, record)[: len(experiments)]
+    found = run_batch(spec, stack(hypers), job.data, times, control, record)[: len(experiments)]
+    each = whole / len(experiments)  # the time of copies is that of the runs they stand beside
+    return [
+        one._replace(seconds=each * one.seconds, evaluation_seconds=each * one.evaluation_seconds)
+        for one in found
+    ]
 
 
 def _check_audit_fits(grid: Grid) -> None:

@@ -170,6 +170,14 @@ def test_the_time_of_a_resumed_sweep_is_that_of_all_its_parts(tiny, tmp_path, mo
     assert resumed.attrs["evaluation_seconds"] == whole.attrs["evaluation_seconds"]
 
 
+def test_a_batch_that_is_filled_up_takes_its_whole_time(tiny, monkeypatch):
+    ticks = SimpleNamespace(perf_counter=itertools.count().__next__)
+    monkeypatch.setattr("efhc_jax.simulation.time", ticks)
+    one, two = (efhc.sweep(SMALL, tiny, batch=4, seed=range(runs)) for runs in (4, 5))
+    assert two.attrs["seconds"] == pytest.approx(2 * one.attrs["seconds"])
+    assert two.attrs["evaluation_seconds"] == pytest.approx(2 * one.attrs["evaluation_seconds"])
+
+
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_a_crashed_sweep_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, calls):
     whole = efhc.sweep(SMALL, tiny, batch=4, **AXES)
