@@ -259,26 +259,22 @@ def _evaluate_with_mean(
 def _accuracy_and_loss(
     model: Model, rows: Float[Array, "row *parameters"], test: Samples
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
-    """Share of test images that each row gets right, and its mean loss; chunk by chunk."""
+    """Share of test images that each row gets right, and its mean loss; chunk by chunk.
 
-    def sums(chunk: Samples) -> tuple[Array, Array]:
+    The last chunk begins earlier where it would be shorter, and does not count what was counted before.
+    """
+    total = len(test.labels)
+    at_once = min(model.images_at_once, total)
+
+    def sums(first: Array) -> tuple[Array, Array]:
+        begin = jnp.minimum(first, total - at_once)
+        new = begin + jnp.arange(at_once) >= first
+        chunk = jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, begin, at_once), test)
         images = normalise(chunk.images)  # once for all rows
         logits = logits_of_all(model, rows, images)
-        right = jnp.argmax(logits, axis=-1) == chunk.labels
-        loss = jax.vmap(model.loss, (0, None))(logits, chunk.labels)
+        right = (jnp.argmax(logits, axis=-1) == chunk.labels) & new
+        loss = jnp.where(new, jax.vmap(model.loss, (0, None))(logits, chunk.labels), 0)
         return right.sum(1, dtype=jnp.int32), loss.sum(1)
 
-    total = len(test.labels)
-    at_once = model.images_at_once
-    whole = total - total % at_once
-
-    def cut(array: Array) -> Array:
-        return array[:whole].reshape(-1, at_once, *array.shape[1:])
-
-    parts: list[Any] = []
-    if whole:
-        parts.append(jax.tree.map(lambda s: s.sum(0), jax.lax.map(sums, jax.tree.map(cut, test))))
-    if whole < total:
-        parts.append(sums(jax.tree.map(lambda array: array[whole:], test)))
-    right, loss = jax.tree.map(lambda *p: sum(p), *parts)
-    return right / total, loss / total
+    right, loss = jax.lax.map(sums, jnp.arange(0, total, at_once))
+    return right.sum(0) / total, loss.sum(0) / total

@@ -69,6 +69,7 @@ class Control(NamedTuple):
 
 
 _ALONE = Control()
+Beginnings = dict[bytes, dict[str, np.ndarray]]  # an evaluation of initial models for each random key
 
 
 def simulate(
@@ -130,6 +131,7 @@ def run_batch(
     times: np.ndarray,
     control: Control = _ALONE,
     record: Recorder = record_summary,
+    beginnings: Beginnings | None = None,
 ) -> list[Record]:
     """Advance a batch of runs from one evaluation to the next, and return one record a run.
 
@@ -142,6 +144,7 @@ def run_batch(
         times: the iterations to evaluate at, from 0 to the last.
         control: progress, stopping and checkpoints. A batch with a checkpoint goes on from there.
         record: what to keep of every iteration.
+        beginnings: how good initial models are, as far as it is known; what is found is added to it.
 
     Raises:
         KeyboardInterrupt: `control.should_stop` said so; what was done is in the checkpoint.
@@ -163,7 +166,10 @@ def run_batch(
     for part in list(plan(times))[history.position :]:
         if part.length == 0:
             evaluating = time.perf_counter()
-            found = fetch(evaluate(spec, states, test))
+            if part.first == 0:
+                found = _evaluate_beginnings(spec, hypers, states, test, beginnings)
+            else:
+                found = fetch(evaluate(spec, states, test))
             if record is not record_summary:
                 found |= fetch(evaluate_mean_models(spec, hypers, states, train))
             history.evaluation_seconds += time.perf_counter() - evaluating
@@ -195,6 +201,19 @@ def run_batch(
     history.evaluation_seconds += time.perf_counter() - evaluating
     history.seconds = before + time.perf_counter() - began
     return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
+
+
+def _evaluate_beginnings(
+    spec: Spec, hypers: Hyper, states: State, test: Samples, known: Beginnings | None
+) -> dict[str, np.ndarray]:
+    """What `evaluate` gives for initial models, which the runs of one seed share."""
+    known = {} if known is None else known
+    keys = [key.tobytes() for key in fetch(jax.random.key_data(hypers.key))]
+    if any(key not in known for key in keys):
+        found = fetch(evaluate(spec, states, test))
+        for run, key in enumerate(keys):
+            known[key] = {name: array[run] for name, array in found.items()}
+    return {name: np.stack([known[key][name] for key in keys]) for name in known[keys[0]]}
 
 
 def _check_nobody_missed(states: State) -> None:

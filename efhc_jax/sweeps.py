@@ -26,7 +26,7 @@ from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, 
 from efhc_jax.progress import Report, sweep_progress
 from efhc_jax.results import load, save, sweep_dataset
 from efhc_jax.scenario import prepare, stack
-from efhc_jax.simulation import Control, evaluation_times, run_batch
+from efhc_jax.simulation import Beginnings, Control, evaluation_times, run_batch
 from efhc_jax.store import Store
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ class Job(NamedTuple):
     spec: Spec
     data: Dataset
     runs: list[tuple[int, Experiment]]  # with their places in the grid
+    beginnings: Beginnings  # evaluations of initial models, which all runs of a seed share
 
 
 def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -> str:
@@ -194,7 +195,7 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
         spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
         needs = estimate(first, dataset, spec)
         sizes.append(choose_batch(needs, len(runs), spec, asked))
-        jobs.append(Job(spec, dataset, runs))
+        jobs.append(Job(spec, dataset, runs, {}))
     return jobs, min(sizes)
 
 
@@ -277,7 +278,8 @@ def _run(
     hypers += [hypers[-1]] * (whole - len(hypers))
     spec = laid_out(job.spec, layout)
     times = evaluation_times(first)
-    found = run_batch(spec, stack(hypers), job.data, times, control, record)[: len(experiments)]
+    batch = run_batch(spec, stack(hypers), job.data, times, control, record, job.beginnings)
+    found = batch[: len(experiments)]
     each = whole / len(experiments)  # the time of copies is that of the runs they stand beside
     return [
         one._replace(seconds=each * one.seconds, evaluation_seconds=each * one.evaluation_seconds)

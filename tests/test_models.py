@@ -72,6 +72,14 @@ class TestConformance:
         for row, scores in zip(rows, together, strict=True):
             np.testing.assert_allclose(scores, model.logits(row, images), rtol=1e-9)
 
+    def test_many_rows_score_on_accelerators_as_on_a_cpu(self, x64, name, monkeypatch):
+        model = make_model(name, SHAPE, CLASSES)
+        images, _ = batch(3)
+        rows = jax.vmap(model.init)(jax.random.split(jax.random.key(0), 4))
+        here = logits_of_all(model, rows, images)
+        monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+        np.testing.assert_allclose(logits_of_all(model, rows, images), here, rtol=1e-9)
+
     def test_gradient_against_finite_differences(self, x64, name):
         model = make_model(name, SHAPE, CLASSES)
         images, labels = batch(2)

@@ -14,6 +14,7 @@ import efhc_jax as efhc
 import oracle
 import small
 from efhc_jax.data import Dataset
+from efhc_jax.models.base import normalise
 from efhc_jax.program import Samples, advance, evaluate, initialise, make_spec, record_summary
 from efhc_jax.scenario import prepare, stack
 from efhc_jax.simulation import chunks, evaluation_times
@@ -194,6 +195,21 @@ def test_chunks_cover_everything_once(total):
 def test_evaluation_times_end_with_the_last_iteration():
     assert evaluation_times(SMALL.replace(iterations=5, eval_every=10)).tolist() == [0, 5]
     assert evaluation_times(SMALL.replace(iterations=20, eval_every=10)).tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 19, 20, 1000])
+def test_images_are_counted_once_however_many_are_evaluated_at_once(x64, tiny, at_once):
+    spec = make_spec(SMALL, tiny)
+    states = initialise(spec, stack([prepare(SMALL, tiny)]))
+    test = Samples(tiny.test_images[:20], tiny.test_labels[:20])
+    model = spec.rules.model
+    in_parts = spec._replace(rules=spec.rules._replace(model=model._replace(images_at_once=at_once)))
+    found = evaluate(in_parts, states, test)
+    scores = jax.vmap(lambda row: model.logits(row, normalise(test.images)))(states.weights[0])
+    right = (np.argmax(np.asarray(scores), axis=-1) == test.labels).mean(axis=-1)
+    loss = np.mean([model.loss(score, test.labels) for score in scores], axis=-1)
+    np.testing.assert_allclose(found["accuracy"][0], right, rtol=1e-12)
+    np.testing.assert_allclose(found["test_loss"][0], loss, rtol=1e-12)
 
 
 def test_early_evaluations_are_at_halvings():

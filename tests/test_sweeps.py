@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import efhc_jax as efhc
-from efhc_jax.program import advance
+from efhc_jax.program import advance, evaluate
 from efhc_jax.simulation import Control
 from efhc_jax.sweeps import Grid, predict
 from small import SMALL
@@ -57,6 +57,19 @@ def test_batches_change_nothing(x64, tiny, batch):
     parts = efhc.sweep(SMALL, tiny, batch=batch, **AXES)
     np.testing.assert_array_equal(whole.links_used, parts.links_used)
     np.testing.assert_allclose(whole.test_loss, parts.test_loss, rtol=1e-10)
+
+
+def test_initial_models_are_evaluated_once_a_seed(tiny, monkeypatch):
+    axes = {"policy": ["efhc", "zt", "rg"], "seed": range(4)}
+    calls = []
+    monkeypatch.setattr("efhc_jax.simulation.evaluate", lambda *a: calls.append(1) or evaluate(*a))
+    grid = efhc.sweep(SMALL, tiny, batch=4, **axes)
+    assert len(calls) == 1 + 3 * 2, "three batches with two evaluations after the beginning"
+    for policy, seed in itertools.product(axes["policy"], axes["seed"]):
+        alone = efhc.simulate(SMALL.replace(policy=policy, seed=seed), tiny)
+        first = grid.sel(policy=policy, seed=seed).isel(evaluation=0)
+        for name in ("accuracy", "test_loss", "mean_model_accuracy", "consensus_error", "broadcasts"):
+            np.testing.assert_array_equal(first[name], alone[name].isel(evaluation=0), name)
 
 
 def test_the_whole_grid_is_one_compilation(tiny, grid):

@@ -8,6 +8,7 @@ slower. Arrays are (channel, height, width, batch): a strided slice then moves w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,9 @@ from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD, Model
 
 _KERNEL = 5
 _BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # what a black pixel is after normalisation
+
+_Layer = tuple[Float[Array, "output input"], Float[Array, "output 1"]]  # kernels or weights, and bias
+_Image = Float[Array, "channel height width batch"]
 
 
 def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
@@ -41,16 +45,18 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
             rows.append(jax.random.uniform(layer_key, (size,), minval=-bound, maxval=bound))
         return jnp.concatenate(rows)
 
-    def layers_of(row: Float[Array, "parameter"]) -> list[tuple[Array, Array]]:
+    def layers_of(row: Float[Array, "parameter"]) -> list[_Layer]:
         pieces = jnp.split(row, ends[:-1])
         kernels = [piece.reshape(shape) for piece, shape in zip(pieces[::2], layers, strict=True)]
         return [(kernel, bias[:, None]) for kernel, bias in zip(kernels, pieces[1::2], strict=True)]
 
-    def from_patches(row: Float[Array, "parameter"], patches: Array) -> Float[Array, "class batch"]:
+    def from_patches(
+        row: Float[Array, "parameter"], patches: Array, second_layer: Callable[[_Layer, _Image], _Image]
+    ) -> Float[Array, "class batch"]:
         """The network from the patches of the first layer on."""
         first, second, *dense, last = layers_of(row)
         x = _mean_pool(jnp.tanh(_apply(first, patches)))
-        x = _mean_pool(jnp.tanh(_apply(second, _patches(x))))
+        x = second_layer(second, x)
         batch = x.shape[-1]
         x = _at_least_two(x.reshape(-1, batch))
         for kernel, bias in dense:
@@ -60,18 +66,19 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     def logits(
         row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "batch class"]:
-        return from_patches(row, _patches(_frame(images))).T
+        return from_patches(row, _patches(_frame(images)), _at_once).T
 
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
-        """On a CPU one row after the other, so that what is between the layers stays in the cache."""
+        """On a CPU one model after the other, so that what is between the layers stays in the cache."""
         patches = _patches(_frame(images))
-        together = None if jax.default_backend() == "cpu" else len(rows)
-        return jax.lax.map(lambda row: from_patches(row, patches).T, rows, batch_size=together)
+        if jax.default_backend() != "cpu":
+            return jax.vmap(lambda row: from_patches(row, patches, _at_once).T)(rows)
+        return jax.lax.map(lambda row: from_patches(row, patches, _line_by_line).T, rows)
 
     loss = optax.softmax_cross_entropy_with_integer_labels
-    return Model(int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=64)
+    return Model(int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=96)
 
 
 def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "1 32 32 batch"]:
@@ -80,9 +87,7 @@ def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "1 32 32 batch"]
     return jnp.pad(jnp.moveaxis(images, 0, -1), border, constant_values=_BACKGROUND)[None]
 
 
-def _patches(
-    x: Float[Array, "channel height width batch"],
-) -> Float[Array, "patch height-4 width-4 batch"]:
+def _patches(x: _Image) -> Float[Array, "patch height-4 width-4 batch"]:
     """What each kernel of a 5×5 convolution without padding looks at."""
     channels, height, width, batch = x.shape
     height, width = height - _KERNEL + 1, width - _KERNEL + 1
@@ -95,13 +100,44 @@ def _patches(
 
 
 def _apply(
-    layer: tuple[Float[Array, "output patch"], Float[Array, "output 1"]],
-    patches: Float[Array, "patch height width batch"],
+    layer: _Layer, patches: Float[Array, "patch height width batch"]
 ) -> Float[Array, "output height width batch"]:
     """A convolution: kernels times patches."""
     kernels, bias = layer
     _, *shape = patches.shape
     return (kernels @ patches.reshape(len(patches), -1) + bias).reshape(-1, *shape)
+
+
+def _at_once(layer: _Layer, x: _Image) -> _Image:
+    """A convolution, tanh and pooling."""
+    return _mean_pool(jnp.tanh(_apply(layer, _patches(x))))
+
+
+def _line_by_line(layer: _Layer, x: _Image) -> _Image:
+    """The same, but one line of the pooled image after the other, whose patches fit a CPU's cache.
+
+    With the lines of the image first, and what the kernels see to the right of each point beside it, the
+    patches of a line are five lines that follow each other.
+    """
+    kernels, bias = layer
+    channels, height, width, batch = x.shape
+    height, width = height - _KERNEL + 1, width - _KERNEL + 1
+    lines = jnp.moveaxis(x, 0, 1)
+    lines = jnp.stack([lines[:, :, right : right + width] for right in range(_KERNEL)], axis=1)
+    lines = lines.reshape(-1, _KERNEL * channels, width * batch)
+    kernels = kernels.reshape(-1, channels, _KERNEL, _KERNEL).transpose(0, 2, 3, 1)
+    kernels = kernels.reshape(len(bias), -1)
+
+    def convolved(line: Array) -> Float[Array, "output point"]:
+        patches = jax.lax.dynamic_slice_in_dim(lines, line, _KERNEL)
+        return jnp.tanh(kernels @ patches.reshape(-1, width * batch) + bias)
+
+    def pooled(line: Array) -> Float[Array, "output width/2 batch"]:
+        two = convolved(2 * line) + convolved(2 * line + 1)
+        two = two.reshape(len(bias), -1, 2, batch)
+        return (two[:, :, 0] + two[:, :, 1]) / 4
+
+    return jnp.moveaxis(jax.lax.map(pooled, jnp.arange(height // 2)), 0, 1)
 
 
 def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature batch2"]:
@@ -113,7 +149,7 @@ def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature bat
     return jnp.pad(x, ((0, 0), (0, 1))) if x.shape[1] == 1 else x
 
 
-def _mean_pool(x: Float[Array, "channel height width batch"]) -> Array:
+def _mean_pool(x: _Image) -> _Image:
     """The mean of every 2×2 square, as four strided slices."""
     rows = x[:, 0::2] + x[:, 1::2]
     return (rows[:, :, 0::2] + rows[:, :, 1::2]) / 4
