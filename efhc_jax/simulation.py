@@ -15,7 +15,7 @@ import numpy as np
 from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
 from efhc_jax.checkpoint import Checkpoints
 from efhc_jax.config import Experiment
-from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.data import Dataset, check_dataset, load_dataset
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
 from efhc_jax.layout import choose_layout_of_one, fetch, place_runs, place_shared
@@ -96,13 +96,14 @@ def simulate(
 
     Raises:
         DivergedError: a model stopped being finite; the error holds what was computed until then.
+        DataError: the data is missing, damaged, or not what a dataset is made of.
 
     Example:
         >>> experiment = Experiment(dataset="synthetic", iterations=20, eval_every=10)
         >>> simulate(experiment).sizes["evaluation"]
         3
     """
-    data = load_dataset(experiment.dataset) if data is None else data
+    data = load_dataset(experiment.dataset) if data is None else check_dataset(data)
     spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
     if trace:
         _check_trace_fits(experiment, spec)

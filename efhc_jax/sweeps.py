@@ -17,7 +17,7 @@ import numpy as np
 
 from efhc_jax.checkpoint import Checkpoints
 from efhc_jax.config import Experiment, check_names
-from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.data import Dataset, check_dataset, load_dataset
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout
@@ -190,7 +190,7 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
     jobs, sizes = [], []
     for runs in groups.values():
         first = runs[0][1]
-        dataset = load_dataset(first.dataset) if data is None else data
+        dataset = load_dataset(first.dataset) if data is None else check_dataset(data)
         spec = make_spec(first, dataset)
         spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
         needs = estimate(first, dataset, spec)

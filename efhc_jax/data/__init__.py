@@ -1,6 +1,6 @@
 """Datasets and their split over devices. Host side only: NumPy in, NumPy out."""
 
-from efhc_jax.data.dataset import Dataset
+from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.data.sources import (
     DATASETS,
     Availability,
@@ -18,6 +18,7 @@ __all__ = [
     "Dataset",
     "Shards",
     "Source",
+    "check_dataset",
     "describe",
     "fetch",
     "load_dataset",

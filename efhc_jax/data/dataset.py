@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from efhc_jax.errors import DataError
+
 
 class Dataset(NamedTuple):
     """Labelled grey images, as they were published: no scaling, no shuffling.
@@ -52,3 +54,43 @@ class Dataset(NamedTuple):
         """Height and width of one image."""
         height, width = self.train_images.shape[1:]
         return height, width
+
+
+def check_dataset(data: Dataset) -> Dataset:
+    """The dataset, after a look at its arrays.
+
+    Raises:
+        DataError: They are not what a dataset is made of.
+    """
+    for part in ("train", "test"):
+        images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
+        if not _is_array(images, "uint8", 3) or not images.size:
+            raise DataError(
+                f"{part}_images of {data.name!r}: {_described(images)}; "
+                "give grey images as uint8 (sample, height, width), 0 to 255"
+            )
+        if images.shape[1:] != data.train_images.shape[1:]:
+            raise DataError(
+                f"test_images of {data.name!r}: {_described(images)}, where those to train on are "
+                f"{data.image_shape}; give images of one size"
+            )
+        whole = _is_array(labels, "integer", 1)
+        if not whole or len(labels) != len(images) or labels.min() < 0:
+            raise DataError(
+                f"{part}_labels of {data.name!r}: {_described(labels)} for {len(images):,} images; "
+                "give each image a label as int32, from 0"
+            )
+    return data
+
+
+def _is_array(array: object, kind: str, dimensions: int) -> bool:
+    if not isinstance(array, np.ndarray) or array.ndim != dimensions:
+        return False
+    return np.issubdtype(array.dtype, getattr(np, kind))
+
+
+def _described(array: object) -> str:
+    if not isinstance(array, np.ndarray):
+        return f"a {type(array).__name__}"
+    lowest = f" from {array.min()}" if array.size and array.ndim == 1 else ""
+    return f"{array.dtype} {array.shape}{lowest}"

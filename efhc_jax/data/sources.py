@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from efhc_jax.data import fashion_mnist, mini, synthetic
-from efhc_jax.data.dataset import Dataset
+from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.errors import DataError, ExperimentError
 
 
@@ -82,7 +82,7 @@ def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Data
 
     Raises:
         ExperimentError: There is no such dataset, or it takes no directory.
-        DataError: It is not on this machine, or is damaged.
+        DataError: It is not on this machine, is damaged, or not what a dataset is made of.
 
     Example:
         >>> load_dataset("fashion_mnist_mini").train_images.shape
@@ -90,12 +90,12 @@ def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Data
     """
     source = _source(name)
     if data_dir is None:
-        return source.load()
+        return check_dataset(source.load())
     if source.load_from is None:
         raise ExperimentError(
             f"data_dir={str(data_dir)!r}: dataset={name!r} reads no directory; leave data_dir out"
         )
-    return source.load_from(Path(data_dir))
+    return check_dataset(source.load_from(Path(data_dir)))
 
 
 def fetch(name: str = fashion_mnist.NAME, data_dir: str | PathLike[str] | None = None) -> Path:
