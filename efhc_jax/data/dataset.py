@@ -64,7 +64,7 @@ def check_dataset(data: Dataset) -> Dataset:
     """
     for part in ("train", "test"):
         images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
-        if not _is_array(images, "uint8", 3) or not images.size:
+        if not _is_array(images, np.uint8, 3) or not images.size:
             raise DataError(
                 f"{part}_images of {data.name!r}: {_described(images)}; "
                 "give grey images as uint8 (sample, height, width), 0 to 255"
@@ -74,7 +74,7 @@ def check_dataset(data: Dataset) -> Dataset:
                 f"test_images of {data.name!r}: {_described(images)}, where those to train on are "
                 f"{data.image_shape}; give images of one size"
             )
-        whole = _is_array(labels, "integer", 1)
+        whole = _is_array(labels, np.integer, 1)
         if not whole or len(labels) != len(images) or labels.min() < 0:
             raise DataError(
                 f"{part}_labels of {data.name!r}: {_described(labels)} for {len(images):,} images; "
@@ -83,10 +83,10 @@ def check_dataset(data: Dataset) -> Dataset:
     return data
 
 
-def _is_array(array: object, kind: str, dimensions: int) -> bool:
+def _is_array(array: object, kind: npt.DTypeLike, dimensions: int) -> bool:
     if not isinstance(array, np.ndarray) or array.ndim != dimensions:
         return False
-    return np.issubdtype(array.dtype, getattr(np, kind))
+    return np.issubdtype(array.dtype, kind)
 
 
 def _described(array: object) -> str:

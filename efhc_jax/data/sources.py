@@ -131,7 +131,7 @@ def _availability(name: str, source: Source) -> Availability:
     where = ""
     try:
         where = source.where()
-        source.load()
+        check_dataset(source.load())
     except DataError as error:
         return Availability(name, False, where, source.samples, str(error))
     return Availability(name, True, source.where(), source.samples, source.note)

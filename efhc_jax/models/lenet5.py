@@ -1,8 +1,9 @@
 """LeNet5: three convolutions and two dense layers with tanh, under the cross-entropy. Not convex.
 
-A convolution is one matrix product of its kernels with all patches of the image. Convolutions whose
-kernels differ between devices would otherwise be compiled as grouped ones, which are several times
-slower. Arrays are (channel, height, width, batch): a strided slice then moves whole runs of memory.
+A convolution is one matrix product of its kernels with all patches of the image, or one with those of
+each line. Convolutions whose kernels differ between devices would otherwise be compiled as grouped ones,
+which are several times slower. Arrays are (channel, height, width, batch): a strided slice then moves
+whole runs of memory.
 """
 
 from __future__ import annotations
