@@ -16,7 +16,16 @@ from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_samples
 from efhc_jax.layout import choose_layout, fetch, place_runs, place_shared
 from efhc_jax.network import as_matrix, make_network
-from efhc_jax.program import Samples, Spec, advance, evaluate, initialise, make_spec, record_summary
+from efhc_jax.program import (
+    Samples,
+    Spec,
+    advance,
+    evaluate,
+    initialise,
+    laid_out,
+    make_spec,
+    record_summary,
+)
 from efhc_jax.scenario import Hyper, prepare, stack
 from efhc_jax.step import State
 
@@ -76,7 +85,7 @@ def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) 
     layout, whole = choose_layout(experiment.devices, spec.rules.model.size).fitted(runs)
     seeds = [experiment.seed + min(run, runs - 1) for run in range(whole)]
     hypers = [prepare(experiment.replace(seed=seed), data) for seed in seeds]
-    return _compile(experiment, spec._replace(layout=layout), hypers, data, iterations)
+    return _compile(experiment, laid_out(spec, layout), hypers, data, iterations)
 
 
 def _compile(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from efhc_jax.models import MODELS, make_model
     from efhc_jax.models.base import Model
     from efhc_jax.models.flax_nnx import from_nnx
+    from efhc_jax.plots import plot
     from efhc_jax.policies import POLICIES, Policy, Situation
     from efhc_jax.results import load, save
     from efhc_jax.simulation import DivergedError, simulate
@@ -42,6 +43,7 @@ _HOMES = {
     "make_model": "models",
     "Model": "models.base",
     "from_nnx": "models.flax_nnx",
+    "plot": "plots",
     "POLICIES": "policies",
     "Policy": "policies",
     "Situation": "policies",

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from efhc_jax.config import Experiment
 from efhc_jax.connectivity import links_in_use
 from efhc_jax.figures import setting_of
-from efhc_jax.policies import POLICIES
+from efhc_jax.results import policy_of
 
 if TYPE_CHECKING:
     import xarray
@@ -29,10 +28,9 @@ def activity_of(run: xarray.Dataset) -> Activity | None:
     """What one run did, if it was recorded (`audit=True`, or `--audit`)."""
     if "fired" not in run or "adjacency" not in run:
         return None
-    experiment = Experiment.from_json(run.attrs["experiment"])
     fired, adjacency = run.fired.values.astype(bool), run.adjacency.values.astype(bool)
     links = np.argwhere(np.triu(adjacency.any(0)))
-    used = links_in_use(POLICIES[experiment.policy], fired, adjacency)
+    used = links_in_use(policy_of(run), fired, adjacency)
     one, other = links.T
     return Activity(links, fired, adjacency[:, one, other], used[:, one, other])
 

@@ -17,11 +17,12 @@ _RESAMPLES = 10_000
 
 
 class Interval(NamedTuple):
-    """A mean over seeds, and where it lies with the given confidence."""
+    """A mean over seeds, where it lies with the given confidence, and how many seeds there were."""
 
     mean: xarray.DataArray
     low: xarray.DataArray
     high: xarray.DataArray
+    seeds: xarray.DataArray  # those that have a value: a run that diverged, or missed a budget, has none
 
 
 def interval(
@@ -40,33 +41,56 @@ def interval(
         method: "student" for the t interval, "bootstrap" for percentiles of 10,000 resampled means.
 
     Returns:
-        Three arrays without the dimension. With a single repetition there is no interval, and low and
-        high are NaN.
+        Four arrays without the dimension: the mean, the ends of the interval, and the number of
+        repetitions with a value, over which both are taken. With fewer than two there is no interval,
+        and low and high are NaN.
     """
-    import xarray
-
     if over not in values.dims:
         values = values.expand_dims(over)
-    repetitions = values.sizes[over]
-    mean = values.mean(over)
-    if repetitions < 2:
-        nothing = xarray.full_like(mean, np.nan)
-        return Interval(mean, nothing, nothing)
-    if method == "student":
-        from scipy.stats import t
+    bounds = {"student": _student, "bootstrap": _bootstrap}
+    if method not in bounds:
+        raise ExperimentError(f"method={method!r}: unknown; choose from student, bootstrap")
+    seeds = values.count(over)
+    low, high = bounds[method](values, over, confidence)
+    some = seeds >= 2
+    return Interval(values.mean(over), low.where(some), high.where(some), seeds)
 
-        count = values.count(over)  # a run that diverged has no value
-        error = values.std(over, ddof=1) / np.sqrt(count)
-        reach = xarray.apply_ufunc(t.ppf, (1 + confidence) / 2, count - 1) * error
-        return Interval(mean, mean - reach, mean + reach)
-    if method == "bootstrap":
-        draws = np.random.default_rng(0).integers(repetitions, size=(_RESAMPLES, repetitions))
-        weights = np.stack([np.bincount(d, minlength=repetitions) for d in draws]) / repetitions
-        means = xarray.dot(values, xarray.DataArray(weights, dims=("resample", over)), dim=over)
+
+def _student(
+    values: xarray.DataArray, over: str, confidence: float
+) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """The ends of the t interval."""
+    import xarray
+    from scipy.stats import t
+
+    mean, count = values.mean(over), values.count(over)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no interval
+        error = ((values - mean) ** 2).sum(over) / ((count - 1) * count)
+        reach = xarray.apply_ufunc(t.ppf, (1 + confidence) / 2, count - 1) * np.sqrt(error)
+    return mean - reach, mean + reach
+
+
+def _bootstrap(
+    values: xarray.DataArray, over: str, confidence: float
+) -> tuple[xarray.DataArray, xarray.DataArray]:
+    """Percentiles of the means of resampled repetitions; those without a value are not drawn."""
+    import xarray
+
+    def ends(rows: np.ndarray) -> np.ndarray:
+        flat = rows.reshape(-1, rows.shape[-1])
+        found = np.full((len(flat), 2), np.nan)
         tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-        low, high = means.quantile(tails, "resample").transpose("quantile", ...)
-        return Interval(mean, low.drop_vars("quantile"), high.drop_vars("quantile"))
-    raise ExperimentError(f"method={method!r}: unknown; choose from student, bootstrap")
+        for present in np.unique(np.isfinite(flat), axis=0):
+            cells = (np.isfinite(flat) == present).all(1)
+            count = int(present.sum())
+            if count:
+                draws = np.random.default_rng(0).integers(count, size=(_RESAMPLES, count))
+                weights = np.stack([np.bincount(d, minlength=count) for d in draws]) / count
+                found[cells] = np.quantile(flat[cells][:, present] @ weights.T, tails, axis=1).T
+        return found.reshape(*rows.shape[:-1], 2)
+
+    both = xarray.apply_ufunc(ends, values, input_core_dims=[[over]], output_core_dims=[["end"]])
+    return both.isel(end=0), both.isel(end=1)
 
 
 def compare(
@@ -89,7 +113,8 @@ def compare(
         method: "student" or "bootstrap".
 
     Returns:
-        `difference`, `low` and `high`, for every other value of the axis.
+        `difference`, `low`, `high` and `seeds`, for every other value of the axis. `seeds` is the
+        number of pairs behind the difference: a seed counts where both of its runs have a value.
 
     Example:
         >>> import efhc_jax as efhc
@@ -123,13 +148,8 @@ def compare_values(
     others = [value for value in known if value != baseline]
     differences = values.sel({axis: others}) - values.sel({axis: baseline}, drop=True)
     found = interval(differences, confidence=confidence, method=method)
-    attrs = {
-        "baseline": baseline,
-        "method": method,
-        "confidence": confidence,
-        "seeds": values.sizes["seed"],
-    }
-    names = ("difference", "low", "high")
+    attrs = {"baseline": baseline, "method": method, "confidence": confidence}
+    names = ("difference", "low", "high", "seeds")
     return xarray.Dataset(dict(zip(names, found, strict=True)), attrs=attrs)
 
 
@@ -154,10 +174,15 @@ def at_budget(grid: xarray.Dataset, budget: float | list[float]) -> xarray.DataA
     return grid.accuracy_at_budget.sel(budget=budget)
 
 
+def check_variable(grid: xarray.Dataset, variable: str) -> None:
+    """Raise unless the results have the variable."""
+    if variable not in grid.data_vars:
+        raise ExperimentError(f"{variable}: not in the results; choose from {', '.join(map(str, grid))}")
+
+
 def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
     """A variable with its mean over devices taken."""
-    if variable not in grid:
-        raise ExperimentError(f"{variable}: not in the results; choose from {', '.join(map(str, grid))}")
+    check_variable(grid, variable)
     values = grid[variable]
     return values.mean("device") if "device" in values.dims else values
 

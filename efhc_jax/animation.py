@@ -125,14 +125,18 @@ class _Scene:
         ends = places[activity.links]
         self._physical.set_segments(ends[activity.up[iteration]])
         self._used.set_segments(ends[activity.used[iteration]])
-        evaluation = int(np.searchsorted(run.iteration.values, iteration, side="right")) - 1
+        times = run.iteration.values
+        evaluation = int(np.searchsorted(times, iteration + 1, side="right")) - 1  # after this iteration
         accuracy, fired = self._accuracy[evaluation], activity.fired[iteration]
         for members, dots in self._groups:
             dots.set_offsets(places[members])
             dots.set_array(accuracy[members])
             dots.set_edgecolors([_IN_USE if one else "white" for one in fired[members]])
-        spent = f"iteration {iteration:,} of {len(activity.fired):,}"
-        self._text.set_text(f"{spent}, mean accuracy {np.nanmean(accuracy):.1f} %")
+        here = f"iteration {iteration + 1:,} of {len(activity.fired):,}"
+        evaluated = (
+            "" if times[evaluation] == iteration + 1 else f" after iteration {times[evaluation]:,}"
+        )
+        self._text.set_text(f"{here}; mean accuracy{evaluated}: {np.nanmean(accuracy):.1f} %")
         return _pixels(self._figure)
 
 

@@ -10,7 +10,7 @@ from efhc_jax.config import Experiment
 from efhc_jax.connectivity import broadcast_waits, connection_window, links_in_use
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.policies import POLICIES
+from efhc_jax.results import data_of, policy_of
 from efhc_jax.theory import Finding, Optimum, PowerDecay
 
 if TYPE_CHECKING:
@@ -45,24 +45,27 @@ def audit(
     if not run.sizes["step"]:
         raise ExperimentError("audit: the run diverged at once, so there is nothing to look at")
     experiment = Experiment.from_json(run.attrs["experiment"])
-    if data is None:
+    if data is not None:
+        data_of(run, data)
+    else:
         with contextlib.suppress(DataError):  # some findings need no data
-            data = load_dataset(experiment.dataset)
+            data = data_of(run)
     schedule = schedule_of(experiment)
     adjacency = run.adjacency.values.astype(bool)
     graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
     fired = run.fired.values.astype(bool)
-    used = links_in_use(POLICIES[experiment.policy], fired, graphs)
+    policy = policy_of(run)
+    used = links_in_use(policy, fired, graphs)
     window = connection_window(graphs)
     findings = [theory.simultaneous_exchange(used)]
-    if not POLICIES[experiment.policy].coordinated:
+    if not policy.coordinated:
         findings.append(theory.transition_weights(graphs, used))
     findings.append(theory.convexity(experiment.model))
     findings.append(_gradients(experiment, run, data))
     findings += theory.step_sizes(schedule)
     findings.append(theory.physical_connectivity(graphs))
     findings.append(theory.bounded_waits(fired))
-    if not POLICIES[experiment.policy].coordinated:  # with a coordinator it needs no links
+    if not policy.coordinated:  # with a coordinator it needs no links
         findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
     findings.append(theory.threshold_decay(schedule, schedule))
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from efhc_jax.data import DATASETS
 from efhc_jax.data.splits import SPLITS
+from efhc_jax.effects import check_effects, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.graphs import GRAPHS
 from efhc_jax.models import MODELS
@@ -82,6 +83,8 @@ class Experiment:
     """Whether absent devices go on training, for dynamics=churn."""
     graph_file: str = ""
     """File with a graph, for graph=file, or with graphs over time, for dynamics=trace."""
+    allow_disconnected: bool = False
+    """Whether to run on a graph of your own that is not connected."""
     r: float = 50.0
     """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
     heterogeneity: float = 0.4
@@ -104,6 +107,11 @@ class Experiment:
     """Where all randomness comes from."""
 
     def __post_init__(self) -> None:
+        self._check()
+        check_effects(self, self.defaults())
+
+    def _check(self) -> None:
+        """Check every value by itself and together with the others."""
         for name, limit in LIMITS.items():
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
         for name, family in FAMILIES.items():
@@ -111,8 +119,9 @@ class Experiment:
         object.__setattr__(self, "budgets", _check_budgets(self.budgets))
         if not isinstance(self.graph_file, str) or "\0" in self.graph_file:
             raise ExperimentError(f"graph_file={_shown(self.graph_file)}: give the name of a file")
-        if not isinstance(self.absent_train, bool):
-            raise ExperimentError(f"absent_train={_shown(self.absent_train)}: give true or false")
+        for name in ("absent_train", "allow_disconnected"):
+            if not isinstance(getattr(self, name), bool):
+                raise ExperimentError(f"{name}={_shown(getattr(self, name))}: give true or false")
         if (self.dynamics == "trace" or self.graph == "file") != bool(self.graph_file):
             raise ExperimentError(
                 f"graph_file={self.graph_file!r}: goes with graph='file' or dynamics='trace', "
@@ -153,9 +162,35 @@ class Experiment:
         return (total - self.weak_bandwidth * weak) / (self.devices - weak)
 
     def replace(self, **changes: Any) -> Experiment:
-        """The same experiment with other values for some fields."""
+        """The same experiment with other values for some fields.
+
+        What it keeps may have no effect in the new one: an `r` stays for the next policy that uses it.
+
+        Raises:
+            ExperimentError: a new value is out of range, or has no effect.
+        """
+        replaced = self.inherit(changes)
+        check_effects(replaced, changes)
+        return replaced
+
+    def inherit(self, changes: Mapping[str, Any]) -> Experiment:
+        """The same as `replace`, where a new value need not have an effect: one of many runs."""
         check_names(changes)
-        return dataclasses.replace(self, **changes)
+        return self._of({**self.to_dict(), **changes})
+
+    @classmethod
+    def _of(cls, fields: Mapping[str, Any]) -> Experiment:
+        """An experiment whose values are checked, and not whether they have an effect."""
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        made._check()
+        return made
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The default of every field by name."""
+        return {field.name: field.default for field in dataclasses.fields(cls)}
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
@@ -168,14 +203,20 @@ class Experiment:
 
     @classmethod
     def from_json(cls, text: str) -> Experiment:
-        """The experiment that `to_json` wrote."""
+        """The experiment that `to_json` wrote.
+
+        It may have been written where more members were registered: names that are unknown here are
+        kept, and refused only when the experiment is to be run.
+        """
         try:
             fields = json.loads(text)
         except (TypeError, ValueError, RecursionError):
             fields = None
         if not isinstance(fields, dict):
             raise ExperimentError("experiment: is not a JSON object with settings")
-        return cls.from_dict({k: math.inf if v == "inf" else v for k, v in fields.items()})
+        check_names(fields)
+        stored = {name: math.inf if value == "inf" else value for name, value in fields.items()}
+        return cls._of(cls.defaults() | as_stored(stored))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Experiment:
@@ -204,9 +245,48 @@ class Experiment:
             raise ExperimentError(f"config={path}: {error}") from None
 
     def to_toml(self) -> str:
-        """The fields as TOML, which `from_toml` reads back."""
-        lines = (f"{name} = {_toml_value(value)}" for name, value in self.to_dict().items())
+        """The fields as TOML, which `from_toml` reads back; those without effect as comments."""
+        lines = []
+        for name, value in self.to_dict().items():
+            idle = value != self.defaults()[name] and why_no_effect(self, name)
+            lines.append(f"{'# ' if idle else ''}{name} = {_toml_value(value)}")
         return "\n".join(lines) + "\n"
+
+
+class StoredName(str):
+    """A name in a stored result that no member has that is registered here.
+
+    Such a result can be looked at. To run it again takes what the name stood for.
+    """
+
+
+def as_stored(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a stored result, with names that nothing here has marked as such."""
+    known = dict(fields)
+    for name, family in FAMILIES.items():
+        if isinstance(known.get(name), str) and known[name] not in family:
+            known[name] = StoredName(known[name])
+    return known
+
+
+def check_registered(experiment: Experiment) -> None:
+    """Raise unless everything that the experiment names is registered, so that it can be run."""
+    for name in FAMILIES:
+        value = getattr(experiment, name)
+        if isinstance(value, StoredName) and name != "dataset":
+            raise ExperimentError(
+                f"{name}={str(value)!r}: is not registered here; register it as it was when the "
+                f"result was made, efhc_jax.{_REGISTRIES[name]}[{str(value)!r}] = …"
+            )
+
+
+_REGISTRIES = {
+    "model": "MODELS",
+    "policy": "POLICIES",
+    "graph": "GRAPHS",
+    "split": "data.SPLITS",
+    "dynamics": "dynamics.DYNAMICS",
+}
 
 
 _LARGEST = 1e30  # of numbers that are not infinite: the program computes in 32 bits
@@ -313,7 +393,7 @@ def _shown(value: Any) -> str:
 def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
     """Raise unless `value` is one of the allowed names."""
     names = list(allowed)
-    if value not in names:
+    if value not in names and not isinstance(value, StoredName):
         raise ExperimentError(
             f"{field}={_shown(value)}: unknown{_nearest(value, names)}; choose from {', '.join(names)}"
         )

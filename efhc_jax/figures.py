@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from efhc_jax.analysis import Interval, at_budget, check_dimension, interval, per_run
-from efhc_jax.config import Experiment
+from efhc_jax.analysis import Interval, at_budget, check_dimension, check_variable, interval, per_run
+from efhc_jax.config import Experiment, as_stored
+from efhc_jax.effects import why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.files import written_whole
 from efhc_jax.theory import Finding
@@ -38,7 +39,17 @@ LOOKS = {
     "central": Look("central", "#000000", "P", "--"),
 }
 
-_OTHER_LOOKS = [look[1:] for look in LOOKS.values()]
+_LOOKS_OF_VALUES = [look[1:] for look in LOOKS.values()]
+_LOOKS_OF_OTHER_POLICIES = [  # which no policy of the package has
+    ("#D55E00", "X", "-"),
+    ("#56B4E9", "*", "--"),
+    ("#882255", "h", "-."),
+    ("#8C6D31", "p", ":"),
+    ("#44AA99", "<", "-"),
+    ("#AA4499", ">", "--"),
+]
+
+_STRETCHES = 60  # points of a curve of what is recorded in every iteration
 
 TITLES = {
     "accuracy": "test accuracy, mean over devices (%)",
@@ -59,47 +70,94 @@ def look_of(axis: str, value: Any, position: int) -> Look:
     """How one value of an axis is drawn; policies always look the same."""
     if axis == "policy" and value in LOOKS:
         return LOOKS[value]
-    color, marker, dashes = _OTHER_LOOKS[position % len(_OTHER_LOOKS)]
-    return Look(f"{axis} {value}" if axis else str(value), color, marker, dashes)
+    looks = _LOOKS_OF_OTHER_POLICIES if axis == "policy" else _LOOKS_OF_VALUES
+    color, marker, dashes = looks[position % len(looks)]
+    return Look(f"{axis} {value}" if axis not in ("", "policy") else str(value), color, marker, dashes)
 
 
-def draw_run(run: xarray.Dataset) -> Figure:
-    """Accuracy of one run against iterations and transmission time, from worst to best device."""
+def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
+    """A variable of one run against iterations and transmission time, with the range over devices.
+
+    What is recorded in every iteration is averaged over stretches of them, and drawn against
+    iterations alone.
+    """
     experiment = Experiment.from_json(run.attrs["experiment"])
-    figure, (by_iteration, by_time) = subplots(2, sharey=True)
+    values = _over_time(run, y)
+    figure, panels = subplots(1 if "step" in values.dims else 2, sharey=True)
     look = look_of("policy", experiment.policy, 0)
-    accuracy = 100 * run.accuracy
-    devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
-    for axes, x in ((by_iteration, run.iteration.values), (by_time, time_at_evaluations(run))):
-        draw_band(axes, x, devices, look)
+    has_devices = "device" in values.dims
+    nothing = values * np.nan
+    band = Band(values, nothing, nothing)
+    if has_devices:
+        band = Band(values.mean("device"), values.min("device"), values.max("device"))
+    x = (
+        [values.step.values]
+        if "step" in values.dims
+        else [run.iteration.values, time_at_evaluations(run)]
+    )
+    for axes, points, name in zip(panels, x, ("iteration", "time"), strict=False):
+        draw_band(axes, points, band, look)
+        axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
-    by_iteration.set(xlabel=TITLES["iteration"], ylabel=TITLES["accuracy"])
-    by_time.set(xlabel=TITLES["time"])
-    by_iteration.legend(title="line: mean; shade: worst to best device", title_fontsize="small")
+    panels[0].set(ylabel=TITLES.get(y, y))
+    order = "worst to best" if "accuracy" in y else "lowest to highest"
+    title = f"line: mean; shade: {order} device" if has_devices else None
+    panels[0].legend(title=title, title_fontsize="small")
     figure.suptitle(describe(experiment))
     return figure
 
 
-def draw_curves(grid: xarray.Dataset, hue: str = "policy") -> Figure:
-    """Accuracy of a sweep against iterations and against transmission time, a line for each hue."""
+def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") -> Figure:
+    """A variable of a sweep against iterations and against transmission time, a line for each hue.
+
+    What is recorded in every iteration is averaged over stretches of them, and drawn against
+    iterations alone.
+    """
     if hue != "policy":
         check_dimension(grid.accuracy, hue)
+    recorded = "step" in _over_time(grid, y).dims
     grid = only(grid, {hue, "seed"})
     setting = setting_of(grid)
-    figure, (by_iteration, by_time) = subplots(2, sharey=True)
+    figure, panels = subplots(1 if recorded else 2, sharey=True)
     for position, (value, part) in enumerate(parts_of(grid, hue)):
         look = look_of(hue, value or setting.policy, position)
-        accuracy = 100 * per_run(part, "accuracy")
-        draw_band(by_iteration, part.iteration.values, interval(accuracy), look)
-        draw_band(by_time, *accuracy_by_time(part), look)
-    for axes in (by_iteration, by_time):
+        values = _over_time(part, y)
+        values = values.mean("device") if "device" in values.dims else values
+        x = values.step.values if recorded else part.iteration.values
+        draw_band(panels[0], x, interval(values), look)
+        if not recorded:
+            draw_band(panels[1], *over_common_time(part, y), look)
+    for axes, name in zip(panels, ("iteration", "time"), strict=False):
+        axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
-    by_iteration.set(xlabel=TITLES["iteration"], ylabel=TITLES["accuracy"])
-    by_time.set(xlabel=TITLES["time"])
-    keep_to_percent(by_iteration)
-    by_iteration.legend(**_legend(grid))
-    figure.suptitle(describe(setting))
+    panels[0].set(ylabel=TITLES.get(y, y))
+    if "accuracy" in y:
+        keep_to_percent(panels[0])
+    panels[0].legend(**_legend(grid))
+    figure.suptitle(describe(setting, swept(grid)))
     return figure
+
+
+def _over_time(part: xarray.Dataset, y: str) -> xarray.DataArray:
+    """A variable over the evaluations, or over stretches of iterations; shares in per cent."""
+    check_variable(part, y)
+    values = part[y]
+    if "step" in values.dims and set(values.dims) <= {"step", "device", *swept(part)}:
+        length = max(1, values.sizes["step"] // _STRETCHES)
+        values = values.coarsen(step=length, boundary="trim").mean()
+        values = values.assign_coords(step=(np.arange(values.sizes["step"]) + 0.5) * length)
+    elif "evaluation" not in values.dims:
+        raise ExperimentError(f"y={y}: has no course over time; choose from {', '.join(_courses(part))}")
+    return 100 * values if "accuracy" in y else values
+
+
+def _courses(part: xarray.Dataset) -> list[str]:
+    known = {"step", "device", "evaluation", *swept(part)}
+    return [
+        str(name)
+        for name, values in part.data_vars.items()
+        if set(values.dims) <= known and {"step", "evaluation"} & set(values.dims)
+    ]
 
 
 def draw_lines(
@@ -113,7 +171,9 @@ def draw_lines(
     figure, (axes,) = subplots(1)
     for position, (value, part) in enumerate(parts_of(values, hue)):
         look = look_of(hue or "", value, position)
-        draw_band(axes, np.asarray(part[x].values), over_seeds(part, x, hue), look, every=1)
+        band = over_seeds(part, x, hue)
+        draw_band(axes, np.asarray(part[x].values), band, look, every=1)
+        _mark_incomplete(axes, part, band, x, look)
     axes.set(xlabel=TITLES.get(x, x), ylabel=TITLES.get(y, y))
     if "accuracy" in y:
         keep_to_percent(axes)
@@ -123,8 +183,26 @@ def draw_lines(
         axes.minorticks_off()
     if hue:
         axes.legend(**_legend(grid))
-    axes.set_title(moment.text(grid), fontsize="medium")
+    axes.set_title(moment.text(grid) + _left_out(values), fontsize="medium")
+    figure.suptitle(describe(setting_of(grid), swept(grid)), fontsize="medium")
     return figure
+
+
+def _mark_incomplete(axes: Axes, part: xarray.DataArray, band: Interval, x: str, look: Look) -> None:
+    """Hollow markers where the mean leaves seeds out."""
+    total = part.sizes.get("seed", 1) if x != "seed" else 1
+    some = np.asarray((band.seeds < total) & (band.seeds > 0))
+    points, means = np.asarray(part[x].values), np.asarray(band.mean)
+    if some.any():
+        axes.plot(points[some], means[some], look.marker, color=look.color, mfc="white", ms=7)
+
+
+def _left_out(values: xarray.DataArray) -> str:
+    """How many runs have no value, in words for a title."""
+    missing, total = int(values.isnull().sum()), values.size
+    if not missing:
+        return ""
+    return f"\n{missing:,} of {total:,} runs did not get there; hollow: mean of the others"
 
 
 def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
@@ -186,15 +264,18 @@ class Moment(NamedTuple):
         return times.index(self.iteration)
 
 
-def accuracy_by_time(part: xarray.Dataset, points: int = 60) -> tuple[np.ndarray, Interval]:
-    """Accuracy (%) of several seeds at common transmission times, between their evaluations."""
+def over_common_time(
+    part: xarray.Dataset, variable: str = "accuracy", points: int = 60
+) -> tuple[np.ndarray, Interval]:
+    """A variable of several seeds at common transmission times, between evaluations; shares in %."""
     import xarray
 
     runs = part if "seed" in part.dims else part.expand_dims("seed")
     times = [time_at_evaluations(runs.isel(seed=seed)) for seed in range(runs.sizes["seed"])]
     common = np.linspace(0, min(np.nanmax(time) for time in times), points)
-    accuracy = 100 * per_run(runs, "accuracy").transpose("seed", "evaluation").values
-    rows = [np.interp(common, time, row) for time, row in zip(times, accuracy, strict=True)]
+    values = per_run(runs, variable).transpose("seed", "evaluation").values
+    values = 100 * values if "accuracy" in variable else values
+    rows = [np.interp(common, time, row) for time, row in zip(times, values, strict=True)]
     return common, interval(xarray.DataArray(rows, dims=("seed", "time")))
 
 
@@ -213,15 +294,30 @@ def setting_of(grid: xarray.Dataset) -> Experiment:
         for name, coordinate in grid.coords.items()
         if name in fields and not coordinate.dims
     }
-    return experiment.replace(**selected)
+    return experiment.inherit(as_stored(selected))
 
 
-def describe(experiment: Experiment) -> str:
-    """The setting in a line."""
-    return (
-        f"{experiment.model} on {experiment.dataset}, {experiment.devices} devices, "
-        f"r = {experiment.r:g}, H = {experiment.heterogeneity:g}"
-    )
+def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
+    """The setting in a line, without what is swept.
+
+    Example:
+        >>> describe(Experiment(), ["r", "seed"])
+        'svm on fashion_mnist, 10 devices, H = 0.4'
+    """
+    model, dataset = (str(getattr(experiment, name)) for name in ("model", "dataset"))
+    parts = {
+        "model": model if "dataset" in axes else f"{model} on {dataset}",
+        "devices": f"{experiment.devices:,} devices",
+        "r": f"r = {experiment.r:g}",
+        "heterogeneity": f"H = {experiment.heterogeneity:g}",
+    }
+    if "model" in axes and "dataset" not in axes:
+        parts["on"] = dataset
+    if experiment.placement:
+        parts["placement"] = "nested graphs"
+    if why_no_effect(experiment, "r") and "policy" not in axes:
+        del parts["r"]
+    return ", ".join(text for name, text in parts.items() if name not in axes)
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
@@ -244,7 +340,15 @@ def subplots(
     return figure, axes
 
 
-def draw_band(axes: Axes, x: np.ndarray, band: Interval, look: Look, every: int = 0) -> None:
+class Band(NamedTuple):
+    """A line and what lies around it."""
+
+    mean: xarray.DataArray
+    low: xarray.DataArray
+    high: xarray.DataArray
+
+
+def draw_band(axes: Axes, x: np.ndarray, band: Interval | Band, look: Look, every: int = 0) -> None:
     """A line of means with its interval as a shade, and a marker at every n-th point."""
     axes.plot(
         x,
@@ -287,7 +391,7 @@ def over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
     if "seed" not in axes:
         return interval(values)
     nothing = values * np.nan
-    return Interval(values, nothing, nothing)
+    return Interval(values, nothing, nothing, values.notnull().astype(int))
 
 
 def only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
@@ -298,7 +402,8 @@ def only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
         if grid.sizes[axis] > 1:
             values = grid[axis].values.tolist()
             raise ExperimentError(
-                f"{axis}: the sweep has {values}; choose one, for example --select {axis}={values[0]}"
+                f"{axis}: the sweep has {values}; choose one, for example --select {axis}={values[0]}, "
+                f"or select={{{axis!r}: {values[0]!r}}} in Python"
             )
         grid = grid.isel({axis: 0})
     return grid
@@ -312,9 +417,12 @@ def swept(grid: xarray.Dataset) -> list[str]:
 
 def _legend(grid: xarray.Dataset) -> dict[str, Any]:
     seeds = grid.sizes.get("seed", 1)
-    if seeds < 2:
-        return {}
-    return {"title": f"shade: 95% interval, {seeds} seeds", "title_fontsize": "small"}
+    lines = [f"shade: 95% interval, {seeds} seeds"] if seeds > 1 else []
+    diverged = int((grid.diverged_at >= 0).sum()) if "diverged_at" in grid else 0
+    if diverged:
+        runs = "1 run diverged and is" if diverged == 1 else f"{diverged:,} runs diverged and are"
+        lines.append(f"{runs} left out from there on")
+    return {"title": "\n".join(lines), "title_fontsize": "small"} if lines else {}
 
 
 def _scale(axes: Axes, values: np.ndarray) -> None:

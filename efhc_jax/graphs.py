@@ -159,6 +159,8 @@ def from_networkx(graph: Any) -> Topology:
         >>> len(GRAPHS.pop("wheel")(NetworkSettings(10, 0.4, 0.4), np.random.default_rng(0)))
         18
     """
+    if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+        raise ExperimentError(f"from_networkx: {type(graph).__name__} is not a NetworkX graph")
     number = {node: device for device, node in enumerate(graph.nodes)}
     links = [(number[one], number[other]) for one, other in graph.edges()]
     fixed = _unique(np.array(links, int).reshape(-1, 2))
@@ -185,6 +187,61 @@ GRAPHS: dict[str, Topology] = {
     "barabasi_albert": barabasi_albert,
     "file": from_file,
 }
+
+
+def checked_links(links: Any, devices: int, source: str, allow_disconnected: bool = False) -> Links:
+    """The links of a topology as all others give them: each once, smaller device first, in order.
+
+    Args:
+        links: what the topology gave.
+        devices: m of the experiment.
+        source: where they come from, for messages: `graph='mine'`.
+        allow_disconnected: whether they need not connect all devices.
+
+    Raises:
+        ExperimentError: they are no links, name a device that is not there, or leave devices apart.
+    """
+    pairs = np.asarray(links)
+    if pairs.size == 0:
+        pairs = np.zeros((0, 2), int)
+    square = pairs.ndim == 2 and pairs.shape[0] == pairs.shape[1]
+    if square and (len(pairs) > 2 or pairs.dtype == bool):
+        raise ExperimentError(
+            f"{source}: gave an adjacency matrix {pairs.shape}, where links (link, 2) are wanted; "
+            "return np.argwhere(np.triu(adjacency)) instead"
+        )
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise ExperimentError(
+            f"{source}: gave {pairs.dtype} {pairs.shape}; return links as pairs of device numbers, "
+            "whole numbers (link, 2)"
+        )
+    outside = pairs[(pairs < 0) | (pairs >= devices)]
+    if outside.size:
+        raise ExperimentError(
+            f"{source}: has a link to device {outside[0]}, and the {devices} devices are 0 to "
+            f"{devices - 1}; set devices={max(int(pairs.max()) + 1, 1)}, or leave the link out"
+        )
+    pairs = _unique(pairs)
+    if not allow_disconnected:
+        _check_connected(pairs, devices, source)
+    return pairs
+
+
+def _check_connected(links: Links, devices: int, source: str) -> None:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(links), np.int8)
+    graph = coo_array((ones, (links[:, 0], links[:, 1])), shape=(devices, devices))
+    count, component = connected_components(graph, directed=False)
+    if count > 1:
+        sizes = np.sort(np.bincount(component))[::-1]
+        shown = ", ".join(map(str, sizes[:5])) + (", …" if count > 5 else "")
+        apart = int(np.flatnonzero(component != component[0])[0])
+        raise ExperimentError(
+            f"{source}: is not connected; its {count} components have {shown} devices, and device "
+            f"{apart} is not reached from device 0; add links, or set allow_disconnected=True"
+        )
 
 
 def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:

@@ -21,7 +21,7 @@ _TOGETHER = (  # what is kept with the first of these is kept with all
     ("weights", "last_broadcast", "used_links", "sample", "fired"),
 )
 _ATTRIBUTES = ("experiment", "versions")
-_JSON = {"axes": list, "versions": dict, "data": dict, "experiment": dict}
+_JSON = {"axes": list, "versions": dict, "data": dict, "policies": dict, "experiment": dict}
 
 
 def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from efhc_jax.config import Experiment
+from efhc_jax.config import Experiment, check_registered
 from efhc_jax.data import Dataset
 from efhc_jax.graphs import connected_places
 from efhc_jax.network import as_matrix
@@ -49,8 +49,10 @@ def first_graph(experiment: Experiment) -> np.ndarray:
 
 
 def _values(experiment: Experiment) -> Hyper:
-    """The values of a run; its data, which have no part in the network, are left blank."""
-    e = experiment.replace(split="iid", batch_size=1)
+    """The values of a run; what has no part in its network is left blank."""
+    blank = {"split": "iid", "batch_size": 1, "policy": "zt", "model": "svm"}
+    e = experiment.inherit(blank)
+    check_registered(e)
     images, labels = np.zeros((e.devices, 1, 1), np.uint8), np.zeros(e.devices, np.int32)
     return prepare(e, Dataset("blank", images, labels, images, labels))
 

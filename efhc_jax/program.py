@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +25,7 @@ from efhc_jax.models import make_model
 from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network import as_matrix
 from efhc_jax.objective import global_loss, make_objective
-from efhc_jax.policies import POLICIES
+from efhc_jax.policies.checks import compiled_policies
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, parameters_of, start, step
 
@@ -62,10 +62,23 @@ class Moment(NamedTuple):
 Recorder = Callable[[Moment], dict[str, Array]]
 
 
-def make_spec(experiment: Experiment, dataset: Dataset, layout: Layout = SINGLE) -> Spec:
-    """The static part of an experiment."""
+def make_spec(
+    experiment: Experiment,
+    dataset: Dataset,
+    layout: Layout = SINGLE,
+    policies: Collection[str] | None = None,
+) -> Spec:
+    """The static part of an experiment.
+
+    Args:
+        experiment: one run, or the first of several that share it.
+        dataset: what they train on.
+        layout: where they are computed.
+        policies: all that the runs use; that of the experiment by default.
+    """
     model = make_model(experiment.model, dataset.image_shape, dataset.classes)
-    rules = Rules(model, tuple(POLICIES.values()), experiment.norm_order)
+    used = {experiment.policy} if policies is None else policies
+    rules = Rules(model, compiled_policies(used, experiment.devices), experiment.norm_order)
     dynamics = DYNAMICS[experiment.dynamics]
     return laid_out(Spec(rules, experiment.devices, experiment.batch_size, dynamics, SINGLE), layout)
 

@@ -10,7 +10,7 @@ import io
 import json
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ import jax
 import numpy as np
 
 from efhc_jax.config import Experiment
-from efhc_jax.errors import DataError
+from efhc_jax.data import DATASETS, Dataset, load_dataset
+from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import written_whole
 from efhc_jax.history import Record
 from efhc_jax.integrity import what_is_wrong
+from efhc_jax.policies import POLICIES, Policy, Situation
 from efhc_jax.seals import read_sealed, sealed
 
 if TYPE_CHECKING:
@@ -219,6 +221,102 @@ def load(path: str | Path) -> xarray.Dataset:
     if wrong:
         raise DataError(f"{path}: is damaged ({wrong})")
     return dataset
+
+
+def result_files(files: Sequence[str | Path]) -> list[Path]:
+    """The files themselves, with folders replaced by the results in them and one level below.
+
+    Raises:
+        ExperimentError: there is no file.
+        DataError: a folder has no result.
+    """
+    if not files:
+        raise ExperimentError("FILE: give one or more netCDF files, or a folder that holds them")
+    found: list[Path] = []
+    for file in map(Path, files):
+        if not file.is_dir():
+            found.append(file)
+            continue
+        inside = sorted([*file.glob("*.nc"), *file.glob("*/*.nc")], key=_reading_order)
+        if not inside:
+            raise DataError(f"{file}: no netCDF file in this folder or one level below")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def result_file(file: str | Path) -> Path:
+    """The file itself, or the only result in a folder.
+
+    Raises:
+        DataError: a folder has none, or several.
+    """
+    found = result_files([file])
+    if len(found) > 1:
+        names = ", ".join(str(path.relative_to(file)) for path in found[:4])
+        more = ", …" if len(found) > 4 else ""
+        raise DataError(f"{file}: holds {len(found)} results ({names}{more}); give one of them")
+    return found[0]
+
+
+def _reading_order(path: Path) -> tuple[str, str]:
+    """Figure 1's curves before its connectivity, SVM before LeNet5; all others by name."""
+    name = str(path).replace("lenet5-", "z-").replace("-connectivity", "-z")
+    return name, str(path)
+
+
+def policy_of(run: xarray.Dataset) -> Policy:
+    """The policy of a run, as far as it decides which links are used.
+
+    Where it is not registered, what the result says of it: that is all but who broadcasts when.
+    """
+    name = str(Experiment.from_json(run.attrs["experiment"]).policy)
+    noted = json.loads(run.attrs.get("policies", "{}")).get(name)
+    if noted is None:
+        return POLICIES.get(name, Policy(_not_known))
+    return Policy(_not_known, bool(noted["uses_new_links"]), bool(noted["coordinated"]))
+
+
+def _not_known(now: Situation) -> Any:
+    raise ExperimentError("policy: is not registered here")
+
+
+def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
+    """Note what `policy_of` asks for, for where the policies are not registered."""
+    noted = {
+        name: {
+            "uses_new_links": POLICIES[name].uses_new_links,
+            "coordinated": POLICIES[name].coordinated,
+        }
+        for name in sorted(set(names))
+    }
+    result.attrs["policies"] = json.dumps(noted)
+
+
+def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
+    """The data that a result was made with.
+
+    Args:
+        result: a run, or a sweep over anything but datasets.
+        data: what is said to be these data; by default they are loaded by their name.
+
+    Raises:
+        DataError: they are not here, or are not those that the result was made with.
+    """
+    name = str(Experiment.from_json(result.attrs["experiment"]).dataset)
+    noted = json.loads(result.attrs.get("data", "{}")).get(name)
+    if data is None:
+        if name not in DATASETS:
+            raise DataError(
+                f"dataset={name!r}: the data of this result (digest {noted}) are not on this machine; "
+                "give them as data=…, or register them in efhc_jax.DATASETS"
+            )
+        data = load_dataset(name)
+    if noted is not None and data.digest != noted:
+        raise DataError(
+            f"dataset={name!r}: these data are not those of the result (digest {data.digest}, "
+            f"and {noted} there); give the same data as data=…"
+        )
+    return data
 
 
 @contextlib.contextmanager

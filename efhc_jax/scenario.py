@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from efhc_jax.config import Experiment
-from efhc_jax.data import Dataset
+from efhc_jax.config import Experiment, StoredName
+from efhc_jax.data import DATASETS, Dataset, check_own, load_dataset
 from efhc_jax.data.splits import Shards, split_data
 from efhc_jax.dynamics import Change
 from efhc_jax.graph_files import read_graphs
-from efhc_jax.graphs import GRAPHS, NetworkSettings, connected_places
+from efhc_jax.graphs import GRAPHS, NetworkSettings, checked_links, connected_places
 from efhc_jax.nearby import largest_crowd
 from efhc_jax.network import Network, exact_link_numbers, in_slots, make_network, pad_networks, refitted
 from efhc_jax.policies import POLICIES
@@ -39,6 +39,20 @@ class Hyper(NamedTuple):
     neighbors: Int[Array, "device slot"] | None  # the devices behind the slots; None for a matrix
     shards: Shards  # which samples each device owns
     change: Change  # how the network changes
+
+
+def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment, Dataset]:
+    """The data of an experiment, and the experiment under their name.
+
+    Args:
+        experiment: what to run.
+        data: a dataset of the user's own, in place of the one that the experiment names.
+    """
+    if data is None:
+        return experiment, load_dataset(experiment.dataset)
+    name = check_own(data).name
+    own_name = name if name in DATASETS else StoredName(name)
+    return experiment.inherit({"dataset": own_name}), data
 
 
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
@@ -97,12 +111,16 @@ def _network(e: Experiment) -> tuple[Network, Change]:
     times, slots = np.zeros(0, np.int32), np.zeros((0, 0, 0), bool)
     if e.dynamics == "trace":
         over_time = read_graphs(e.graph_file, e.devices, e.iterations)
-        network = make_network(over_time.all_links(), e.devices)
+        source = f"graph_file={e.graph_file}, all its graphs together"
+        ever = checked_links(over_time.all_links(), e.devices, source, e.allow_disconnected)
+        network = make_network(ever, e.devices)
         times = over_time.times.astype(np.int32)
         slots = np.stack([in_slots(links, network) for links in over_time.links])
         network = network._replace(links=jnp.asarray(slots[0]))
     else:
         links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
+        source = f"graph_file={e.graph_file}" if e.graph == "file" else f"graph={e.graph!r}"
+        links = checked_links(links, e.devices, source, e.allow_disconnected)
         room = largest_crowd(e.devices, e.connectivity) if e.dynamics == "mobility" else 0
         network = make_network(links, e.devices, room)
         if e.dynamics == "mobility":

@@ -14,8 +14,8 @@ import numpy as np
 
 from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment
-from efhc_jax.data import Dataset, check_dataset, load_dataset
+from efhc_jax.config import Experiment, check_registered
+from efhc_jax.data import Dataset
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
 from efhc_jax.layout import choose_layout_of_one, fetch, place_runs, place_shared
@@ -36,8 +36,8 @@ from efhc_jax.program import (
     record_trace,
 )
 from efhc_jax.progress import Report, run_progress
-from efhc_jax.results import run_dataset
-from efhc_jax.scenario import Hyper, prepare, stack
+from efhc_jax.results import note_policies, run_dataset
+from efhc_jax.scenario import Hyper, prepare, stack, with_data
 from efhc_jax.step import State
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def simulate(
         >>> simulate(experiment).sizes["evaluation"]
         3
     """
-    data = load_dataset(experiment.dataset) if data is None else check_dataset(data)
+    check_registered(experiment)
+    experiment, data = with_data(experiment, data)
     spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
     if trace:
         _check_trace_fits(experiment, spec)
@@ -116,13 +117,22 @@ def simulate(
     control = control or _ALONE
     with run_progress(experiment.iterations, title, progress) as report:
         record = record_trace if trace else record_audit if audit else record_summary
-        control = control._replace(report=report)
+        control = control._replace(report=_both(report, control.report))
         (one,) = run_batch(spec, hypers, data, times, control, record)
     result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
+    note_policies(result, [experiment.policy])
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
     return result
+
+
+def _both(one: Report, other: Report) -> Report:
+    def report(done: int) -> None:
+        one(done)
+        other(done)
+
+    return report
 
 
 def run_batch(

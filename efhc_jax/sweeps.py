@@ -16,16 +16,17 @@ import jax
 import numpy as np
 
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment, check_names
-from efhc_jax.data import Dataset, check_dataset, load_dataset
+from efhc_jax.config import Experiment, check_names, check_registered
+from efhc_jax.data import Dataset
+from efhc_jax.effects import settings_in_effect, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout
 from efhc_jax.memory import choose_batch, estimate, gigabytes
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
-from efhc_jax.results import load, save, sweep_dataset
-from efhc_jax.scenario import prepare, stack
+from efhc_jax.results import load, note_policies, save, sweep_dataset
+from efhc_jax.scenario import prepare, stack, with_data
 from efhc_jax.simulation import Beginnings, Control, evaluation_times, run_batch
 from efhc_jax.store import Store
 
@@ -41,7 +42,7 @@ _NOT_AXES = {
     "eval_every": "evaluate at the finest",
     "early_evaluations": "take the most",
     "budgets": "all budgets are taken in one run: give them together",
-    "placement": "places are shared by all runs of a seed",
+    "placement": "positions are shared by all runs of a seed",
 }
 
 
@@ -52,6 +53,7 @@ def sweep(
     batch: int | None = None,
     out: str | Path | None = None,
     audit: bool = False,
+    nested: bool = False,
     progress: bool | None = None,
     checkpoint_seconds: float = 60.0,
     should_stop: Callable[[], bool] = lambda: False,
@@ -59,8 +61,9 @@ def sweep(
 ) -> xarray.Dataset:
     """Run every combination of the axes.
 
-    Runs of one seed are paired: they share initial models, split, mini-batches, places and the order
-    in which devices become weak, whatever else differs.
+    Runs of one seed are paired: they share initial models, split, mini-batches and the order in which
+    devices become weak, whatever else differs. Each connectivity has a graph of its own: the first of
+    the seed's draws that is connected at it.
 
     Args:
         experiment: the settings that all runs share.
@@ -68,6 +71,9 @@ def sweep(
         batch: how many runs go through the program at once; by default as many as is good.
         out: a folder for finished batches. A sweep that was stopped goes on from there.
         audit: keep the graphs, broadcasts and gradient norms of every iteration.
+        nested: for an axis of connectivities, use the positions that are connected at the smallest one
+            for all of them, so that every graph contains the sparser ones. Such graphs have more links
+            than those that are drawn for each connectivity.
         progress: show a bar; by default only on a terminal.
         checkpoint_seconds: the least time between two checkpoints of a batch in progress.
         should_stop: asked after every chunk; when it says so, the batch in progress is saved.
@@ -82,7 +88,12 @@ def sweep(
         >>> dict(grid.accuracy.sizes)
         {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
     """
-    grid = Grid.of(experiment, axes)
+    if data is not None:
+        if "dataset" in axes:
+            raise ExperimentError("dataset: is an axis, and data are given as well; give one of the two")
+        experiment, data = with_data(experiment, data)
+    grid = Grid.of(experiment, axes, nested)
+    check_grid(grid)
     if audit:
         _check_audit_fits(grid)
     record = record_audit if audit else record_summary
@@ -101,6 +112,7 @@ def sweep(
         result.attrs["batch"] = size
         result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
+        note_policies(result, (each.policy for each in grid.experiments))
         if store and _writes():
             save(result, store.result)
             store.tidy()
@@ -115,17 +127,16 @@ class Grid(NamedTuple):
     experiments: list[Experiment]
 
     @classmethod
-    def of(cls, experiment: Experiment, axes: Mapping[str, Sequence[Any]]) -> Grid:
+    def of(cls, experiment: Experiment, axes: Mapping[str, Sequence[Any]], nested: bool = False) -> Grid:
         """Check the axes and build every experiment.
 
         Raises:
-            ExperimentError: an axis is unknown, empty, has a value twice or one out of range.
+            ExperimentError: an axis is unknown or empty, or has a value twice or one out of range.
         """
         check_names(axes)
         values = {name: _check_axis(name, axis) for name, axis in axes.items()}
-        if "connectivity" in values and not experiment.placement:
-            lowest = min(values["connectivity"])
-            experiment = experiment.replace(connectivity=lowest, placement=lowest)
+        if nested:
+            experiment = _nested(experiment, values)
         runs = math.prod(len(axis) for axis in values.values())
         if runs > _MOST_RUNS:
             raise ExperimentError(
@@ -133,7 +144,7 @@ class Grid(NamedTuple):
             )
         combinations = itertools.product(*values.values())
         experiments = [
-            experiment.replace(**dict(zip(values, combination, strict=True)))
+            experiment.inherit(dict(zip(values, combination, strict=True)))
             for combination in combinations
         ]
         axes_as_checked = {
@@ -152,6 +163,24 @@ class Grid(NamedTuple):
             "bits": jax.numpy.zeros(()).dtype.itemsize * 8,
             "batch": batch,
         }
+
+
+def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
+    """Raise where what was asked for has no effect in any run.
+
+    Args:
+        grid: the sweep.
+        given: the settings that were asked for besides its axes.
+
+    Raises:
+        ExperimentError: a setting has no effect, or two values of an axis give the same runs.
+    """
+    _check_axes_have_effects(grid.axes, grid.experiments)
+    for name in given:
+        value, default = getattr(grid.experiment, name), grid.experiment.defaults()[name]
+        why = [why_no_effect(experiment, name) for experiment in grid.experiments]
+        if name not in grid.axes and value != default and all(why):
+            raise ExperimentError(f"{name}={value!r}: {why[0]}")
 
 
 class Job(NamedTuple):
@@ -178,7 +207,25 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
     return (
         f"{runs} run{'s' * (runs > 1)} in batches of {size} on {where}, "
         f"{len(jobs)} compilation{'s' * (len(jobs) > 1)}, about {gigabytes(max(peaks))} of memory"
+        + _nesting(grid)
     )
+
+
+def _nested(experiment: Experiment, axes: Mapping[str, list[Any]]) -> Experiment:
+    """The settings with which the graphs of all connectivities are drawn from the same positions."""
+    if "connectivity" not in axes:
+        raise ExperimentError(
+            "nested: needs an axis of connectivities, for example connectivity=[0.3, 0.6]"
+        )
+    lowest = min(axes["connectivity"])
+    return experiment.replace(connectivity=lowest, placement=lowest)
+
+
+def _nesting(grid: Grid) -> str:
+    placement = grid.experiment.placement
+    if not placement or "connectivity" not in grid.axes:
+        return ""
+    return f"; nested graphs: all use positions that are connected at {placement:g}"
 
 
 def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job], int]:
@@ -190,8 +237,9 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
     jobs, sizes = [], []
     for runs in groups.values():
         first = runs[0][1]
-        dataset = load_dataset(first.dataset) if data is None else check_dataset(data)
-        spec = make_spec(first, dataset)
+        check_registered(first)
+        _, dataset = with_data(first, data)
+        spec = make_spec(first, dataset, policies={experiment.policy for _, experiment in runs})
         spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
         needs = estimate(first, dataset, spec)
         sizes.append(choose_batch(needs, len(runs), spec, asked))
@@ -294,6 +342,27 @@ def _check_audit_fits(grid: Grid) -> None:
             f"audit: the graphs of {len(each)} runs would take {sum(each) / 2**30:.1f} GiB, and "
             f"{_AUDIT_LIMIT / 2**30:.0f} GiB is the most; try fewer seeds, devices or iterations"
         )
+
+
+def _check_axes_have_effects(axes: Mapping[str, list[Any]], experiments: list[Experiment]) -> None:
+    """Raise where two values of an axis give the same runs, whatever the other axes are."""
+    kinds: dict[tuple[Any, ...], int] = {}  # a number for each run that differs from those before it
+    numbers = [
+        kinds.setdefault(tuple(settings_in_effect(experiment).values()), len(kinds))
+        for experiment in experiments
+    ]
+    runs = np.array(numbers).reshape([len(values) for values in axes.values()])
+    for axis, (name, values) in enumerate(axes.items()):
+        found: dict[bytes, Any] = {}
+        for value, part in zip(values, np.moveaxis(runs, axis, 0), strict=True):
+            same = found.setdefault(part.tobytes(), value)
+            if same is not value:
+                why = why_no_effect(experiments[0], name)
+                if name == "heterogeneity" and not why:
+                    why = "is rounded to whole devices"
+                raise ExperimentError(
+                    f"{name}: {same!r} and {value!r} give the same runs" + (f"; it {why}" if why else "")
+                )
 
 
 def _check_axis(name: str, values: Any) -> list[Any]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from efhc_jax.config import Experiment
-from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.config import FAMILIES, Experiment, as_stored, check_registered
+from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.figures import setting_of
-from efhc_jax.results import DIMENSIONS, attributes, run_dataset
+from efhc_jax.results import DIMENSIONS, attributes, data_of, run_dataset
 from efhc_jax.simulation import DivergedError, simulate
 from efhc_jax.sweeps import Grid, repeat
 
@@ -60,10 +60,12 @@ def verify(stored: xarray.Dataset, data: Dataset | None = None, runs: int | None
         runs: how many runs of a sweep, at least; all by default.
 
     Raises:
+        DataError: the data are not those that it was made with, or are not here.
         EfhcError: it cannot be run again.
     """
     if runs is not None and runs < 1:
         raise ExperimentError(f"runs={runs}: give a whole number of 1 or more")
+    data = _data(stored, data)
     with jax.enable_x64(stored.train_loss.dtype == np.float64):
         return _verify(stored, data, runs)
 
@@ -84,9 +86,19 @@ def _verify(stored: xarray.Dataset, data: Dataset | None, runs: int | None) -> V
             if found:
                 differences.append(found)
     differences.sort(key=lambda found: -1 if found.iteration is None else found.iteration)
-    circumstances = _circumstances(stored, data)
+    circumstances = _circumstances(stored)
     circumstances += [f"{variable} is in one of the two alone" for variable in sorted(unmatched)]
     return Verification(compared, of, values, differences, circumstances)
+
+
+def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
+    """The data to run it on again, which are those that it was run on; None where it names several."""
+    if "dataset" not in axes_of(stored):
+        return data_of(stored, data)
+    for name in stored["dataset"].values.tolist():
+        one = Experiment.from_json(stored.attrs["experiment"]).inherit(as_stored({"dataset": name}))
+        data_of(stored.assign_attrs(experiment=one.to_json()))
+    return None
 
 
 def axes_of(stored: xarray.Dataset) -> list[str]:
@@ -97,7 +109,11 @@ def axes_of(stored: xarray.Dataset) -> list[str]:
 def grid_of(stored: xarray.Dataset) -> Grid:
     """The sweep that was stored."""
     axes = {axis: stored[axis].values.tolist() for axis in axes_of(stored)}
-    return Grid.of(setting_of(stored), axes)
+    setting = setting_of(stored)
+    for family in set(FAMILIES) & set(axes):
+        for name in axes[family]:
+            check_registered(setting.inherit(as_stored({family: name})))
+    return Grid.of(setting, axes)
 
 
 def _pairs(
@@ -183,7 +199,7 @@ def _equal(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return both_nan | ((old == new) & (np.signbit(old) == np.signbit(new)))
 
 
-def _circumstances(stored: xarray.Dataset, data: Dataset | None) -> list[str]:
+def _circumstances(stored: xarray.Dataset) -> list[str]:
     """What is not as it was when the result was stored."""
     experiment = Experiment.from_json(stored.attrs["experiment"])
     now = attributes(experiment, [])
@@ -197,7 +213,6 @@ def _circumstances(stored: xarray.Dataset, data: Dataset | None) -> list[str]:
     for name in here:
         if then.get(name) != here[name]:
             found.append(f"{name} was {then.get(name, 'not noted')} and is {here[name]}")
-    for name, digest in json.loads(stored.attrs.get("data", "{}")).items():
-        if (data or load_dataset(name)).digest != digest:
-            found.append(f"the data of {name} are not those that it was run on")
+    if "data" not in stored.attrs:
+        found.append("the result does not say which samples it was run on")
     return found

@@ -4,6 +4,7 @@ import numpy as np
 
 import efhc_jax as efhc
 import oracle
+from efhc_jax.config import StoredName
 from efhc_jax.data import Dataset
 from efhc_jax.draws import draw_coins
 from efhc_jax.scenario import prepare
@@ -28,6 +29,11 @@ QUADRATIC = efhc.Experiment(
     r=200.0,
     learning_rate=0.05,
 )
+
+
+def named_after(experiment, name):
+    """The experiment as a result has it that was made with data of this name."""
+    return experiment.inherit({"dataset": StoredName(name)})
 
 
 def overlapping(samples):

@@ -1,5 +1,7 @@
 """Intervals and paired differences against SciPy, and what cannot be answered is said."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -67,10 +69,13 @@ def test_one_repetition_has_a_mean_and_no_interval(method, values):
     assert found.high.isnull().all()
 
 
-def test_a_seed_without_a_value_does_not_count():
+@pytest.mark.parametrize("method", ["student", "bootstrap"])
+def test_a_seed_without_a_value_does_not_count(method):
     values = samples(seeds=4)
-    found = efhc.interval(values.where((values.seed != 3) | (values.r != 1)))
-    whole, three = efhc.interval(values), efhc.interval(values.isel(seed=slice(3)))
+    interval = functools.partial(efhc.interval, method=method)
+    found = interval(values.where((values.seed != 3) | (values.r != 1)))
+    assert found.seeds.values.tolist() == [4, 3, 4]
+    whole, three = interval(values), interval(values.isel(seed=slice(3)))
     for part in Interval._fields:
         ours = getattr(found, part)
         np.testing.assert_allclose(ours.sel(r=[0, 2]), getattr(whole, part).sel(r=[0, 2]))
@@ -118,8 +123,23 @@ def test_differences_are_paired_by_seed(grid):
         "baseline": "zt",
         "method": "student",
         "confidence": 0.9,
-        "seeds": 8,
     }
+    assert (found.seeds == 8).all()
+
+
+def test_a_comparison_says_how_many_pairs_it_has(grid):
+    """A seed counts where both of its runs have a value."""
+    gaps = grid.copy(deep=True)
+    gaps["accuracy"] = grid.accuracy.astype(float)
+    gaps.accuracy.loc[{"policy": "efhc", "seed": grid.seed[0]}] = np.nan
+    gaps.accuracy.loc[{"policy": "zt", "seed": grid.seed[1]}] = np.nan
+    for method in ("student", "bootstrap"):
+        found = efhc.compare(gaps, "policy", baseline="zt", method=method)
+        assert found.seeds.sel(policy="efhc").values.tolist() == [6, 6]
+        assert found.seeds.sel(policy="gt").values.tolist() == [7, 7]
+        whole = efhc.compare(grid.isel(seed=slice(2, None)), "policy", baseline="zt", method=method)
+        for part in ("difference", "low", "high"):
+            np.testing.assert_allclose(found[part].sel(policy="efhc"), whole[part].sel(policy="efhc"))
 
 
 def test_a_bootstrap_is_paired_too(grid):

@@ -61,7 +61,7 @@ def test_devices_that_move_and_networks_that_change(tmp_path):
         (["audited.nc", "--out", "run.png"], "out=run.png: give a file ending in .gif"),
         (["audited.nc", "--frames", "0"], "frames=0: give a whole number of 1 or more"),
         (["missing.nc"], "missing.nc: no such file"),
-        (["audited.nc", "--select", "seed=1"], "select='seed=1'"),
+        (["audited.nc", "--select", "seed=1"], "select='seed': not an axis"),
     ],
 )
 def test_what_cannot_be_drawn_is_explained(run, tmp_path, monkeypatch, capsys, words, message):

@@ -47,9 +47,12 @@ def test_a_value_out_of_range_is_named_with_what_is_allowed(field, value):
 
 
 def test_every_number_has_a_limit_and_every_word_a_family():
-    assert set(LIMITS) | set(FAMILIES) | {"budgets", "absent_train", "graph_file"} == set(
-        Experiment().to_dict()
-    )
+    assert set(LIMITS) | set(FAMILIES) | {
+        "budgets",
+        "absent_train",
+        "graph_file",
+        "allow_disconnected",
+    } == set(Experiment().to_dict())
 
 
 @pytest.mark.parametrize("field", FAMILIES)
@@ -88,7 +91,7 @@ def test_strong_bandwidth_keeps_the_mean(devices, heterogeneity, weak, strong):
 
 experiments = st.builds(
     Experiment,
-    policy=st.sampled_from(["efhc", "rg"]),
+    policy=st.sampled_from(["efhc", "gt"]),
     devices=st.integers(1, 100),
     heterogeneity=st.floats(0, 0.4),
     r=st.floats(0, allow_nan=False),

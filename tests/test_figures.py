@@ -9,12 +9,12 @@ import efhc_jax as efhc
 from efhc_jax.figures import (
     LOOKS,
     Moment,
-    accuracy_by_time,
     describe,
     draw_curves,
     draw_lines,
     draw_run,
     look_of,
+    over_common_time,
     save_figure,
     swept,
     time_at_evaluations,
@@ -57,6 +57,24 @@ def test_looks_are_all_different():
     assert look_of("r", 5.0, 0) != look_of("r", 50.0, 1)
 
 
+def test_a_policy_of_the_users_own_looks_like_no_other():
+    looks = [look_of("policy", name, position) for position, name in enumerate(["mine", "yours"])]
+    assert [look.label for look in looks] == ["mine", "yours"]
+    for part in ("color", "marker"):
+        every = [getattr(look, part) for look in (*LOOKS.values(), *looks)]
+        assert len(set(every)) == len(every)
+
+
+def test_a_setting_is_described_without_what_is_swept():
+    experiment = efhc.Experiment(r=5.0)
+    assert describe(experiment) == "svm on fashion_mnist, 10 devices, r = 5, H = 0.4"
+    assert describe(experiment, ["r", "seed"]) == "svm on fashion_mnist, 10 devices, H = 0.4"
+    assert describe(experiment, ["model"]) == "10 devices, r = 5, H = 0.4, fashion_mnist"
+    assert describe(experiment.replace(policy="zt")) == "svm on fashion_mnist, 10 devices, H = 0.4"
+    nested = efhc.Experiment(connectivity=0.6, placement=0.3)
+    assert describe(nested).endswith(", nested graphs")
+
+
 def test_a_run_over_iterations_and_over_time(run):
     figure = draw_run(run)
     by_iteration, by_time = figure.axes
@@ -75,7 +93,7 @@ def test_a_run_over_iterations_and_over_time(run):
     assert "%" in by_iteration.get_ylabel()
     band = by_iteration.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(100 * float(run.accuracy.max()))
-    assert "svm on fashion_mnist, 5 devices, r = 4000, H = 0.4" in figure.get_suptitle()
+    assert figure.get_suptitle() == "svm on tiny, 5 devices, H = 0.4"
 
 
 def test_curves_have_a_line_and_a_band_for_each_policy(grid):
@@ -114,8 +132,8 @@ def test_a_policy_that_was_selected_keeps_its_look(grid):
 
 
 def test_a_sweep_of_one_policy_has_its_look(tiny):
-    grid = efhc.sweep(BASE.replace(policy="rg"), tiny, r=[40.0, 4000.0], seed=range(8))
-    (line,) = draw_curves(grid.sel(r=40.0)).axes[0].lines
+    grid = efhc.sweep(BASE.replace(policy="rg"), tiny, connectivity=[0.6, 0.9], seed=range(8))
+    (line,) = draw_curves(grid.sel(connectivity=0.6)).axes[0].lines
     assert (line.get_label(), line.get_color()) == ("RG", LOOKS["rg"].color)
 
 
@@ -235,12 +253,12 @@ def test_time_at_evaluations_by_hand():
 
 
 def test_accuracy_at_common_times_by_hand():
-    common, found = accuracy_by_time(hand_made(), points=5)
+    common, found = over_common_time(hand_made(), points=5)
     np.testing.assert_allclose(common, [0, 1, 2, 3, 4])
     np.testing.assert_allclose(found.mean, [0, 7.5, 15, 22.5, 30])
     reach = found.high - found.mean
     np.testing.assert_allclose(reach, 12.706205 * np.array([0, 2.5, 5, 7.5, 10]), rtol=1e-6)
-    common, alone = accuracy_by_time(hand_made().isel(seed=0), points=3)
+    common, alone = over_common_time(hand_made().isel(seed=0), points=3)
     np.testing.assert_allclose(common, [0, 4, 8])
     np.testing.assert_allclose(alone.mean, [0, 20, 40])
     assert alone.low.isnull().all()

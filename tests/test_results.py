@@ -12,7 +12,7 @@ import xarray
 import efhc_jax as efhc
 from efhc_jax.history import Record
 from efhc_jax.results import FORMAT, file_stem, run_dataset, sweep_dataset
-from small import SMALL
+from small import SMALL, named_after
 
 OF_A_RUN = {
     "accuracy": ("evaluation", "device"),
@@ -110,7 +110,7 @@ def test_anyone_can_read_the_file_without_this_package(run, tmp_path):
 
 
 def test_attributes_say_how_to_run_it_again(run):
-    assert efhc.Experiment.from_json(run.attrs["experiment"]) == SMALL
+    assert efhc.Experiment.from_json(run.attrs["experiment"]) == named_after(SMALL, "tiny")
     versions = json.loads(run.attrs["versions"])
     assert versions["jax"] == jax.__version__
     assert versions["numpy"] == np.__version__

@@ -15,10 +15,12 @@ import pytest
 import xarray
 
 import efhc_jax as efhc
+from efhc_jax.figures import draw_lines
 from efhc_jax.program import advance, evaluate
+from efhc_jax.scenario import prepare
 from efhc_jax.simulation import Control
 from efhc_jax.sweeps import Grid, predict
-from small import SMALL
+from small import SMALL, named_after
 
 AXES = {"policy": ["efhc", "gt", "zt", "rg"], "r": [400.0, 4000.0], "seed": range(2)}
 
@@ -39,13 +41,13 @@ def test_every_axis_is_a_labelled_dimension(grid):
     assert grid.policy.values.tolist() == ["efhc", "gt", "zt", "rg"]
     assert grid.r.values.tolist() == [400.0, 4000.0]
     assert grid.iteration.values.tolist() == [0, 10, 20]
-    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == SMALL
+    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == named_after(SMALL, "tiny")
 
 
 def test_a_cell_is_the_run_of_its_settings(x64, tiny):
     grid = efhc.sweep(SMALL, tiny, **AXES)
     for policy, r, seed in [("efhc", 4000.0, 1), ("rg", 400.0, 0)]:
-        alone = efhc.simulate(SMALL.replace(policy=policy, r=r, seed=seed), tiny)
+        alone = efhc.simulate(SMALL.inherit({"policy": policy, "r": r, "seed": seed}), tiny)
         cell = grid.sel(policy=policy, r=r, seed=seed)
         np.testing.assert_array_equal(cell.links_used, alone.links_used)
         np.testing.assert_allclose(cell.test_loss, alone.test_loss, rtol=1e-10)
@@ -100,14 +102,48 @@ def test_runs_of_a_seed_are_paired(tiny):
     assert (loss == loss.isel(policy=0, heterogeneity=0, connectivity=0)).all(), "mini-batches"
     weak = grid.bandwidth == 1000
     assert (weak.sel(heterogeneity=0.6) | ~weak.sel(heterogeneity=0.2)).all(), "weak nest in H"
-    assert (grid.degree.sel(connectivity=0.9) >= grid.degree.sel(connectivity=0.6)).all()
     assert not first.isel(seed=0, drop=True).equals(first.isel(seed=1, drop=True))
 
 
-def test_graphs_nest_in_connectivity(tiny):
-    from efhc_jax.scenario import prepare
+def test_a_graph_is_that_of_its_connectivity_alone(tiny):
+    """What else is swept has no part in it: a cell is the run of its settings."""
+    axes = {"connectivity": [0.5, 0.9], "seed": range(3)}
+    grid = efhc.sweep(SMALL, tiny, **axes)
+    for connectivity, seed in itertools.product(*axes.values()):
+        alone = prepare(SMALL.replace(connectivity=connectivity, seed=seed), tiny)
+        degree = grid.degree.sel(connectivity=connectivity, seed=seed).values
+        np.testing.assert_array_equal(degree, alone.adjacency.sum(1))
 
-    cells = Grid.of(SMALL, {"connectivity": [0.5, 0.7, 0.9], "seed": range(4)}).experiments
+
+def test_nested_graphs_are_dense(tiny):
+    """Positions that are connected at a small radius are crowded: why nesting has to be asked for."""
+    sparse, dense = 0.35, 0.9
+    axes = {"connectivity": [sparse, dense], "seed": range(20)}
+    base = SMALL.replace(devices=8)
+    own, nested = (Grid.of(base, axes, nested).experiments for nested in (False, True))
+    degree = [
+        np.mean([prepare(e, tiny).adjacency.sum() / 8 for e in cells if e.connectivity == dense])
+        for cells in (own, nested)
+    ]
+    assert degree[1] > degree[0] + 0.3
+
+
+def test_nesting_is_said_and_needs_connectivities(tiny):
+    axes = {"connectivity": [0.5, 0.9]}
+    said = "; nested graphs: all use positions that are connected at 0.5"
+    assert predict(Grid.of(SMALL, axes, nested=True), tiny).endswith(said)
+    assert "nested" not in predict(Grid.of(SMALL, axes), tiny)
+    grid = efhc.sweep(SMALL, tiny, nested=True, **axes)
+    assert "nested graphs" in draw_lines(grid, "connectivity", "accuracy").get_suptitle()
+    with pytest.raises(efhc.ExperimentError, match="nested: needs an axis of connectivities"):
+        efhc.sweep(SMALL, tiny, nested=True, seed=range(2))
+    with pytest.raises(efhc.ExperimentError, match="has no effect with graph='erdos_renyi'"):
+        efhc.sweep(SMALL.replace(graph="erdos_renyi"), tiny, nested=True, **axes)
+
+
+def test_graphs_nest_where_that_is_asked_for(tiny):
+    axes = {"connectivity": [0.5, 0.7, 0.9], "seed": range(4)}
+    cells = Grid.of(SMALL, axes, nested=True).experiments
     graphs = {(e.seed, e.connectivity): prepare(e, tiny).adjacency for e in cells}
     for seed in range(4):
         near, middle, wide = (graphs[seed, c] for c in (0.5, 0.7, 0.9))

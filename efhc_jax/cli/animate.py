@@ -28,12 +28,14 @@ class Animate:
         """Draw and write."""
         from efhc_jax.activity import one_run
         from efhc_jax.animation import animate
-        from efhc_jax.cli.plot import selected
+        from efhc_jax.cli.plot import choices
         from efhc_jax.figures import only
-        from efhc_jax.results import load
+        from efhc_jax.plots import selected
+        from efhc_jax.results import load, result_file
 
-        grid = load(self.file)
-        for choice in self.select:
-            grid = selected(grid, choice)
+        file = result_file(self.file)
+        grid = load(file)
+        for axis, value in choices(self.select).items():
+            grid = selected(grid, axis, value)
         run = one_run(only(grid, set()), {})
-        print(f"wrote {animate(run, self.out or self.file.with_suffix('.gif'), self.frames)}")
+        print(f"wrote {animate(run, self.out or file.with_suffix('.gif'), self.frames)}")

@@ -33,14 +33,14 @@ class Audit:
         from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset
         from efhc_jax.figures import describe, draw_convergence, save_figure
-        from efhc_jax.results import load
+        from efhc_jax.results import load, result_file
 
         if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")
         start_jax()
-        run = load(self.file)
+        run = load(result_file(self.file))
         experiment = Experiment.from_json(run.attrs["experiment"])
-        data = load_dataset(experiment.dataset, self.data_dir) if self.data_dir else None
+        data = load_dataset(str(experiment.dataset), self.data_dir) if self.data_dir else None
         with Console(stderr=True).status("measuring, and solving for the optimum"):
             findings = audit(run, data)
         table = Table("what the theorem asks for, and says", "verdict", "measured", show_lines=True)

@@ -61,6 +61,8 @@ class Sweep:
     """Folder with the dataset's files."""
     batch: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Runs that go through the program at once; by default as many as is good."""
+    nested: bool = False
+    """Draw the graphs of all connectivities from the same positions, connected at the smallest."""
     audit: bool = False
     """Keep the graphs, broadcasts and gradient norms of every iteration, for `efhc report`."""
     checkpoint_seconds: float = 60.0
@@ -74,8 +76,8 @@ class Sweep:
     process_id: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """With --distributed elsewhere: which one this is, from 0."""
 
-    def execute(self) -> None:
-        """Sweep, then store, draw and print."""
+    def execute(self) -> int:
+        """Sweep, then store, draw and print; 1 if runs diverged."""
         from efhc_jax.cli.startup import join_job, one_device_a_core, start_jax
         from efhc_jax.interrupts import stop_requests
 
@@ -87,9 +89,10 @@ class Sweep:
         import jax
 
         from efhc_jax.data import load_dataset
-        from efhc_jax.sweeps import Grid, predict, sweep
+        from efhc_jax.sweeps import Grid, check_grid, predict, sweep
 
-        grid = Grid.of(experiment, axes)
+        grid = Grid.of(experiment, axes, self.nested)
+        check_grid(grid, self.given)
         if not self.distributed:
             one_device_a_core(len(grid.experiments), self.batch)
         data = None
@@ -111,6 +114,7 @@ class Sweep:
                     batch=self.batch,
                     out=self.out,
                     audit=self.audit,
+                    nested=self.nested,
                     progress=None if speaks else False,
                     checkpoint_seconds=self.checkpoint_seconds,
                     should_stop=should_stop,
@@ -121,6 +125,14 @@ class Sweep:
                 raise
         if speaks:
             self._finish(result)
+        diverged = int((result.diverged_at >= 0).sum())
+        if diverged and speaks:
+            print(
+                f"{diverged:,} of {len(grid.experiments):,} runs diverged: means leave them out; "
+                "try a smaller --learning-rate",
+                flush=True,
+            )
+        return 1 if diverged else 0
 
     def plan(self) -> tuple[Experiment, dict[str, Sequence[Any]]]:
         """The settings that all runs share, and the axes."""
@@ -141,7 +153,12 @@ class Sweep:
                 raise ExperimentError("seeds: --seed already lists them; give one of the two")
             first = fixed.get("seed", experiment.seed)
             axes["seed"] = range(first, first + self.seeds)
-        return experiment.replace(**fixed), axes
+        return experiment.inherit(fixed), axes
+
+    @property
+    def given(self) -> list[str]:
+        """The settings that have a flag."""
+        return [name for name, values in vars(self.settings).items() if values is not None]
 
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
@@ -178,12 +195,15 @@ def sweep_table(result: xarray.Dataset) -> Any:
     seeds = result.sizes.get("seed", 1)
     title = f"{seeds} seed{'s' * (seeds > 1)}" + (", 95% intervals" if seeds > 1 else "")
     table = Table(*axes, title=title)
-    for column in ("accuracy (%)", "transmission time", "broadcasts a device"):
+    diverged = "diverged_at" in result and bool((result.diverged_at >= 0).any())
+    for column in ("accuracy (%)", "transmission time", "broadcasts per device"):
         table.add_column(column, justify="right")
+    if diverged:
+        table.add_column("diverged")
     last = result.isel(evaluation=-1)
     accuracy = interval(100 * per_run(last, "accuracy"))
-    time = interval(result.transmission_time.sum("step"))
-    broadcasts = interval(per_run(last, "broadcasts")).mean
+    time = interval(result.transmission_time.sum("step", skipna=False))
+    broadcasts = interval(per_run(last, "broadcasts"))
     shape = [result.sizes[axis] for axis in axes]
     rows = _some([tuple(index) for index in _indices(shape)])
     for index in rows:
@@ -196,7 +216,8 @@ def sweep_table(result: xarray.Dataset) -> Any:
             *names,
             _with_interval(accuracy, at, ".2f"),
             _with_interval(time, at, ",.0f"),
-            f"{float(broadcasts.isel(at)):,.0f}",
+            _with_interval(broadcasts, at, ",.0f", interval_too=False),
+            *([_diverged(result.isel(at))] if diverged else []),
         )
     if len(rows) < len(list(_indices(shape))):
         table.caption = f"the first {len(rows)} of {len(list(_indices(shape)))} combinations"
@@ -213,6 +234,21 @@ def _some(rows: list[Any], most: int = 40) -> list[Any]:
     return rows[:most]
 
 
-def _with_interval(found: Any, at: dict[str, int], form: str) -> str:
-    mean, low, high = (float(part.isel(at)) for part in found)
-    return f"{mean:{form}}" if low != low else f"{mean:{form}} ± {(high - low) / 2:{form}}"
+def _with_interval(found: Any, at: dict[str, int], form: str, interval_too: bool = True) -> str:
+    """A mean over the seeds that have a value, with its interval; a dash where none has."""
+    mean, low, high, seeds = (float(part.isel(at)) for part in found)
+    if not seeds:
+        return "–"
+    if low != low or not interval_too:
+        return f"{mean:{form}}"
+    return f"{mean:{form}} ± {(high - low) / 2:{form}}"
+
+
+def _diverged(runs: xarray.Dataset) -> str:
+    """How many runs of a row diverged; the other columns are about those that did not."""
+    at = runs.diverged_at.values.reshape(-1)
+    gone = at[at >= 0]
+    if not len(gone):
+        return ""
+    which = f"{len(gone)} of {len(at)} seeds, from" if len(at) > 1 else "at"
+    return f"{which} iteration {gone.min():,}"

@@ -24,7 +24,7 @@ class Verify:
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
-    """The netCDF file of a run or a sweep."""
+    """The netCDF file of a run or a sweep, or a folder with such files."""
     runs: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """How many runs of a sweep to do again, at least: whole batches are. All by default."""
     data_dir: OptionalFolder = None
@@ -35,19 +35,25 @@ class Verify:
         from efhc_jax.cli.startup import cpu_devices, start_jax
         from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset
-        from efhc_jax.results import load
+        from efhc_jax.results import load, result_files
         from efhc_jax.verification import verify
 
-        stored = load(self.file)
+        files = result_files([self.file])
+        results = [load(file) for file in files]
         start_jax()
-        cpu_devices(int(stored.attrs.get("accelerators", 1)))
-        data = None
-        if self.data_dir is not None:
-            name = Experiment.from_json(stored.attrs["experiment"]).dataset
-            data = load_dataset(name, self.data_dir)
-        found = verify(stored, data, self.runs)
-        _print(found)
-        return 0 if found.agrees else 1
+        cpu_devices(max(int(stored.attrs.get("accelerators", 1)) for stored in results))
+        agree = True
+        for file, stored in zip(files, results, strict=True):
+            if len(files) > 1:
+                print(f"{file}:", flush=True)
+            data = None
+            if self.data_dir is not None:
+                name = Experiment.from_json(stored.attrs["experiment"]).dataset
+                data = load_dataset(str(name), self.data_dir)
+            found = verify(stored, data, self.runs)
+            _print(found)
+            agree &= found.agrees
+        return 0 if agree else 1
 
 
 def _print(found: Verification) -> None:

@@ -62,6 +62,13 @@ def check_dataset(data: Dataset) -> Dataset:
     Raises:
         DataError: They are not what a dataset is made of.
     """
+    if not isinstance(data, Dataset):
+        raise DataError(
+            f"data: {_described(data)}; give efhc_jax.Dataset(name, train_images, train_labels, "
+            "test_images, test_labels)"
+        )
+    if not isinstance(data.name, str) or not data.name.strip():
+        raise DataError(f"name={data.name!r}: a dataset needs a name, by which its results are known")
     for part in ("train", "test"):
         images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
         if not _is_array(images, np.uint8, 3) or not images.size:
@@ -80,7 +87,21 @@ def check_dataset(data: Dataset) -> Dataset:
                 f"{part}_labels of {data.name!r}: {_described(labels)} for {len(images):,} images; "
                 "give each image a label as int32, from 0"
             )
+    _check_every_class_is_there(data)
     return data
+
+
+def _check_every_class_is_there(data: Dataset) -> None:
+    """Raise where labels leave numbers out, each of which would be one more class to tell apart."""
+    present = np.union1d(data.train_labels, data.test_labels)
+    missing = np.setdiff1d(np.arange(present[-1]), present)
+    if len(missing):
+        shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise DataError(
+            f"labels of {data.name!r}: {len(present)} classes, numbered from {present[0]} to "
+            f"{present[-1]} without {shown}; number them from 0 without gaps, for example with "
+            "np.unique(labels, return_inverse=True)[1]"
+        )
 
 
 def _is_array(array: object, kind: npt.DTypeLike, dimensions: int) -> bool:

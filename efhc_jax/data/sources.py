@@ -20,6 +20,7 @@ class Source(NamedTuple):
         note: A line on what it is.
         load_from: Returns the dataset from a directory that the user names; None if it has none.
         fetch: Gets it, from a directory or the network, and returns where it is; None if no need.
+        digest: What `Dataset.digest` always is; empty if that is not known.
     """
 
     load: Callable[[], Dataset]
@@ -28,6 +29,7 @@ class Source(NamedTuple):
     note: str
     load_from: Callable[[Path], Dataset] | None = None
     fetch: Callable[[Path | None], Path] | None = None
+    digest: str = ""
 
 
 class Availability(NamedTuple):
@@ -56,18 +58,21 @@ DATASETS: dict[str, Source] = {
         note="the full set of the paper's experiments",
         load_from=fashion_mnist.load,
         fetch=fashion_mnist.fetch,
+        digest="ee8624d8",
     ),
     mini.NAME: Source(
         load=mini.load,
         where=mini.where,
         samples=(5_000, 1_000),
         note="a balanced part of Fashion-MNIST that comes with the package",
+        digest="32d2dddf",
     ),
     synthetic.NAME: Source(
         load=synthetic.load,
         where=synthetic.where,
         samples=(synthetic.TRAIN_SAMPLES, synthetic.TEST_SAMPLES),
         note="ten smooth patterns under noise, for tests and first steps",
+        digest="c5b2915f",
     ),
 }
 
@@ -90,12 +95,28 @@ def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Data
     """
     source = _source(name)
     if data_dir is None:
-        return check_dataset(source.load())
+        return check_dataset(source.load())._replace(name=name)
     if source.load_from is None:
         raise ExperimentError(
             f"data_dir={str(data_dir)!r}: dataset={name!r} reads no directory; leave data_dir out"
         )
-    return check_dataset(source.load_from(Path(data_dir)))
+    return check_dataset(source.load_from(Path(data_dir)))._replace(name=name)
+
+
+def check_own(data: Dataset) -> Dataset:
+    """A dataset of the user's own, after a look at its arrays and its name.
+
+    Raises:
+        DataError: It is not what a dataset is made of, or has the name of another one.
+    """
+    check_dataset(data)
+    known = DATASETS[data.name].digest if data.name in DATASETS else ""
+    if known and data.digest != known:
+        raise DataError(
+            f"name={data.name!r}: these are not the samples of {data.name}; "
+            "give them a name of their own, data._replace(name=…), under which results are stored"
+        )
+    return data
 
 
 def fetch(name: str = fashion_mnist.NAME, data_dir: str | PathLike[str] | None = None) -> Path:

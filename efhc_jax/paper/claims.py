@@ -157,7 +157,7 @@ def _claim(
     least: float = 0.0,
 ) -> Claim:
     reached = values.dropna("seed")
-    mean, low, high = (float(part) for part in interval(reached))
+    mean, low, high, _ = (float(part) for part in interval(reached))
     seeds = reached.sizes["seed"]
     return Claim(classifier, panel, statement, quantity, mean, low, high, least, seeds)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efhc_jax.analysis import Interval, at_budget, interval, per_run
-from efhc_jax.figures import LOOKS, accuracy_by_time, draw_band, keep_to_percent
+from efhc_jax.figures import LOOKS, draw_band, keep_to_percent, over_common_time
 from efhc_jax.paper.settings import POLICIES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
         spent = _averaged(part.transmission_time)
         draw_band(by_iteration, spent.step.values, interval(spent), look)
         draw_band(accuracy, part.iteration.values, interval(100 * per_run(part, "accuracy")), look)
-        draw_band(by_time, *accuracy_by_time(part), look)
+        draw_band(by_time, *over_common_time(part), look)
     by_iteration.set(xlabel="iteration", ylabel="transmission time an iteration", ylim=(0, None))
     accuracy.set(xlabel="iteration", ylabel="accuracy (%)")
     by_time.set(xlabel="cumulative transmission time", ylabel="accuracy (%)")

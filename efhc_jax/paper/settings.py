@@ -75,11 +75,14 @@ def connectivity(classifier: str, preset: str, seeds: int | None = None) -> Stud
     """The sweep of panel iv, in which LeNet5 has one label a device and a smaller r."""
     size = _preset(preset)
     iterations = size.budget_iterations[classifier]
+    sparsest = min(size.connectivities)
     experiment = _setting(classifier).replace(
         dataset=size.dataset,
         iterations=iterations,
         eval_every=iterations,
         budgets=(budget_of(classifier),),
+        connectivity=sparsest,
+        placement=sparsest,  # positions that are connected at all connectivities
     )
     if classifier == "lenet5":
         experiment = experiment.replace(labels_per_device=1, r=5.0)

@@ -15,4 +15,6 @@ POLICIES: dict[str, Policy] = {
     "central": central.POLICY,
 }
 
-__all__ = ["POLICIES", "Policy", "Situation"]
+BUILT_IN = tuple(POLICIES.items())
+
+__all__ = ["BUILT_IN", "POLICIES", "Policy", "Situation"]

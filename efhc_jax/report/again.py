@@ -1,11 +1,42 @@
-"""The command that gives a result again."""
+"""How to get a result again: a command, or what it takes besides."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from efhc_jax.config import Experiment
+from efhc_jax.config import FAMILIES, Experiment
+from efhc_jax.data import DATASETS
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def again(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> str:
+    """The command that gives a result again, or why no command does.
+
+    No command does where the result was made with data of the user's own, or with a policy or another
+    member that is not part of the package.
+    """
+    own = _own_parts(grid, experiment, axes)
+    if not own:
+        return command(experiment, axes, audit="fired" in grid)
+    call = "efhc_jax.sweep" if axes else "efhc_jax.simulate"
+    return f"in Python, {call}(…) with the settings below and {', '.join(own)}, which no command has"
+
+
+def _own_parts(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
+    """What the result was made with that is not part of the package, in words."""
+    parts = []
+    for family, members in FAMILIES.items():
+        names = axes.get(family, [getattr(experiment, family)]) if family != "dataset" else []
+        parts += [f"the {family} {str(name)!r}" for name in names if name not in members]
+    for name, digest in json.loads(grid.attrs.get("data", "{}")).items():
+        registered = DATASETS[name].digest if name in DATASETS else None
+        if registered is None or registered not in ("", digest):
+            parts.append(f"the data {name!r} (digest {digest})")
+    return parts
 
 
 def command(experiment: Experiment, axes: dict[str, list[Any]], audit: bool) -> str:

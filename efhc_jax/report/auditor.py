@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from efhc_jax.audits import audit, least_loss
 from efhc_jax.config import Experiment
-from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError
+from efhc_jax.results import data_of
 
 if TYPE_CHECKING:
     import xarray
@@ -25,22 +26,23 @@ class Auditor:
     """Audits runs, and looks up data and F* only once."""
 
     def __init__(self) -> None:
-        self._data: dict[str, Dataset | None] = {}
+        self._data: dict[tuple[str, str], Dataset | None] = {}  # by name and digest
         self._optima: dict[tuple[Any, ...], Optimum | None] = {}
 
     def findings(self, run: xarray.Dataset) -> list[list[str]]:
         """Name, verdict and figure of every finding."""
         experiment = Experiment.from_json(run.attrs["experiment"])
-        data = self._load(experiment.dataset)
+        data = self._load(run)
         optimum = self._optimum(experiment, data) if data and "global_loss" in run else None
         return [[one.name, one.verdict, one.figure] for one in audit(run, data, optimum)]
 
-    def _load(self, name: str) -> Dataset | None:
-        if name not in self._data:
-            self._data[name] = None
+    def _load(self, run: xarray.Dataset) -> Dataset | None:
+        which = Experiment.from_json(run.attrs["experiment"]).dataset, run.attrs.get("data", "")
+        if which not in self._data:
+            self._data[which] = None
             with contextlib.suppress(DataError):  # some findings need no data
-                self._data[name] = load_dataset(name)
-        return self._data[name]
+                self._data[which] = data_of(run)
+        return self._data[which]
 
     def _optimum(self, experiment: Experiment, data: Dataset) -> Optimum | None:
         problem = tuple(getattr(experiment, name) for name in _PROBLEM)

@@ -45,7 +45,13 @@ function shown(value, digits = 4) {
 }
 
 // A mean and half its interval, to the second digit of the latter.
-function withInterval([mean, low, high]) {
+// A mean with half its interval, and over how many seeds it is where that is not all of them.
+function withInterval([mean, low, high, count], seeds) {
+  const some = count < seeds ? ` (${count} of ${seeds} seeds)` : "";
+  return halfInterval(mean, low, high) + some;
+}
+
+function halfInterval(mean, low, high) {
   if (low == null) return shown(mean);
   const half = (high - low) / 2;
   if (half <= 1e-6 * Math.abs(mean)) return `${shown(mean)} ± 0`;

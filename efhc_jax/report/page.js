@@ -102,7 +102,7 @@ function axesPart(study, state) {
 function headlinePart(study, state) {
   const { columns, rows, seeds } = study.headline;
   if (rows.length === 1) {
-    const tiles = columns.map((title, at) => element("div", {}, element("b", {}, withInterval(rows[0].cells[at])), element("span", {}, title)));
+    const tiles = columns.map((title, at) => element("div", {}, element("b", {}, withInterval(rows[0].cells[at], seeds)), element("span", {}, title)));
     return element("div", { class: "tiles" }, tiles);
   }
   const axes = study.axes.filter((axis) => axis.name !== "seed");
@@ -112,10 +112,12 @@ function headlinePart(study, state) {
       const dot = axis.name === study.hue ? element("span", { class: "dot", style: `background: ${inkFor(study.looks[place[at]].color)}` }) : null;
       return element("td", { class: "name" }, dot, axis.labels[place[at]]);
     });
-    return element("tr", {}, names, row.cells.map((cell) => element("td", {}, withInterval(cell))));
+    return element("tr", {}, names, row.cells.map((cell) => element("td", {}, withInterval(cell, seeds))));
   });
   state.listeners.push(() => body.forEach((row, at) => row.classList.toggle("chosen", rows[at].place === keys(study, state.place).all)));
-  const note = seeds > 1 ? `Means over ${seeds} seeds ± half their 95 % interval.` : "One seed, so no intervals.";
+  const fewer = rows.some((row) => row.cells.some((cell) => cell[3] < seeds));
+  const note = (seeds > 1 ? `Means over ${seeds} seeds ± half their 95 % interval.` : "One seed, so no intervals.")
+    + (fewer ? " Seeds whose run diverged or ended before the budget have no value: cells that leave some out say how many are in." : "");
   const head = [...axes.map((axis) => element("th", { class: "name", scope: "col" }, axis.name)), ...columns.map((title) => element("th", { scope: "col" }, title))];
   return element("div", {}, element("div", { class: "card scroll tall" }, element("table", { class: "figures" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))),
     element("p", { class: "soft" }, note));

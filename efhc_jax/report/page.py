@@ -16,7 +16,7 @@ from efhc_jax.figures import swept
 from efhc_jax.files import written_whole
 from efhc_jax.progress import item_progress
 from efhc_jax.report.studies import study_values
-from efhc_jax.results import load
+from efhc_jax.results import load, result_files
 
 if TYPE_CHECKING:
     import xarray
@@ -60,22 +60,6 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
     return out
 
 
-def result_files(files: Sequence[str | Path]) -> list[Path]:
-    """The files themselves, with folders replaced by the results in them and one level below."""
-    if not files:
-        raise ExperimentError("FILE: give one or more netCDF files, or a folder that holds them")
-    found: list[Path] = []
-    for file in map(Path, files):
-        if not file.is_dir():
-            found.append(file)
-            continue
-        inside = sorted([*file.glob("*.nc"), *file.glob("*/*.nc")], key=_reading_order)
-        if not inside:
-            raise DataError(f"{file}: no netCDF file in this folder or one level below")
-        found += inside
-    return list(dict.fromkeys(found))
-
-
 def page(title: str, values: dict[str, Any]) -> str:
     """The page as text. Nothing in the values can end the script that holds them."""
     embedded = json.dumps(values, separators=(",", ":"), allow_nan=False)
@@ -95,12 +79,6 @@ def _text(name: str) -> str:
 
 def _runs(grid: xarray.Dataset) -> int:
     return math.prod(grid.sizes[axis] for axis in swept(grid))
-
-
-def _reading_order(path: Path) -> tuple[str, str]:
-    """Figure 1's curves before its connectivity, SVM before LeNet5; all others by name."""
-    name = str(path).replace("lenet5-", "z-").replace("-connectivity", "-z")
-    return name, str(path)
 
 
 def _short(path: Path) -> str:

@@ -12,8 +12,8 @@ from efhc_jax.activity import one_run
 from efhc_jax.analysis import Interval, interval, per_run
 from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError
-from efhc_jax.figures import accuracy_by_time, describe, look_of, swept, time_at_evaluations
-from efhc_jax.report.again import command
+from efhc_jax.figures import Band, describe, look_of, over_common_time, swept, time_at_evaluations
+from efhc_jax.report.again import again
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.packing import numbers, some_of, stretches
 from efhc_jax.report.runs import Detail, Room, run_values
@@ -75,10 +75,10 @@ def study_values(
     hue = "policy" if "policy" in axes else next((axis for axis in axes if axis != "seed"), None)
     values: dict[str, Any] = {
         "name": name,
-        "title": describe(experiment),
+        "title": describe(experiment, list(axes)),
         "setting": _setting(experiment, axes),
         "toml": experiment.to_toml(),
-        "command": command(experiment, axes, audit="fired" in grid),
+        "command": again(grid, experiment, axes),
         "origin": _origin(grid),
         "axes": [
             {"name": axis, "values": options, "labels": [_label(axis, option) for option in options]}
@@ -189,7 +189,7 @@ def _looks(experiment: Experiment, axes: dict[str, list[Any]], hue: str | None) 
 
 
 def _headline(grid: xarray.Dataset) -> dict[str, Any]:
-    """The figures that people look at first: for each setting, the mean over seeds and its interval."""
+    """The figures that people look at first: means over seeds, their intervals, and how many seeds."""
     last = grid.isel(evaluation=-1)
     columns = {
         "final accuracy (%)": 100 * per_run(last, "accuracy"),
@@ -202,12 +202,12 @@ def _headline(grid: xarray.Dataset) -> dict[str, Any]:
     for budget in grid.budget.values.tolist() if "budget" in grid.dims else []:
         at = grid.accuracy_at_budget.sel(budget=budget).mean("device")
         columns[f"accuracy within time {budget:,.6g} (%)"] = 100 * at
-    found = [_plain(interval(column)) for column in columns.values()]
+    found = [[np.asarray(part) for part in interval(column)] for column in columns.values()]
     others = [axis for axis in swept(grid) if axis != "seed"]
     rows = [
         {
             "place": _key(place),
-            "cells": [numbers([part[place] for part in bounds]) for bounds in found],
+            "cells": [numbers([part[place] for part in cell]) for cell in found],
         }
         for place in np.ndindex(*(grid.sizes[axis] for axis in others))
     ]
@@ -219,7 +219,7 @@ def _curves(part: xarray.Dataset, points: Points) -> dict[str, Any]:
     if part.sizes.get("seed", 1) < 2:
         return _run_curves(part.squeeze("seed") if "seed" in part.dims else part, points)
     kept = part.isel(evaluation=points.evaluations)
-    time, by_time = accuracy_by_time(part)
+    time, by_time = over_common_time(part)
     rates = interval(_rates(part.transmission_time, points))
     return {
         "accuracy": _band(interval(100 * per_run(kept, "accuracy"))),
@@ -233,7 +233,7 @@ def _run_curves(run: xarray.Dataset, points: Points) -> dict[str, Any]:
     """Curves of one run: accuracies from the worst to the best device, the others without a band."""
     here = points.evaluations[points.evaluations < run.sizes["evaluation"]]
     accuracy = 100 * run.accuracy.isel(evaluation=here)
-    devices = Interval(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
+    devices = Band(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
     return {
         "accuracy": _band(devices),
         "by_time": _band(devices) | {"x": numbers(time_at_evaluations(run)[here])},
@@ -251,15 +251,11 @@ def _rates(time: xarray.DataArray, points: Points) -> xarray.DataArray:
     return values.isel(step=first).copy(data=sums / lengths)
 
 
-def _band(found: Interval) -> dict[str, Any]:
-    mean, low, high = _plain(found)
+def _band(found: Interval | Band) -> dict[str, Any]:
+    mean, low, high = (np.asarray(part) for part in (found.mean, found.low, found.high))
     if np.isnan(low).all():
         return {"mean": numbers(mean)}
     return {"mean": numbers(mean), "low": numbers(low), "high": numbers(high)}
-
-
-def _plain(found: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.asarray(found.mean), np.asarray(found.low), np.asarray(found.high)
 
 
 def _label(axis: str, value: Any) -> str:
