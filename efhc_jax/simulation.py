@@ -14,7 +14,7 @@ import numpy as np
 
 from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment
+from efhc_jax.config import Experiment, check_experiment
 from efhc_jax.data import Dataset, check_dataset, load_dataset
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
@@ -103,6 +103,7 @@ def simulate(
         >>> simulate(experiment).sizes["evaluation"]
         3
     """
+    check_experiment(experiment)
     data = load_dataset(experiment.dataset) if data is None else check_dataset(data)
     spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
     if trace:

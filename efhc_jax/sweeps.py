@@ -16,12 +16,13 @@ import jax
 import numpy as np
 
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment, check_names
+from efhc_jax.config import FAMILIES, Experiment, check_experiment, check_names
 from efhc_jax.data import Dataset, check_dataset, load_dataset
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout
 from efhc_jax.memory import choose_batch, estimate, gigabytes
+from efhc_jax.names import known_name
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
 from efhc_jax.results import load, save, sweep_dataset
@@ -82,6 +83,7 @@ def sweep(
         >>> dict(grid.accuracy.sizes)
         {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
     """
+    check_experiment(experiment)
     grid = Grid.of(experiment, axes)
     if audit:
         _check_audit_fits(grid)
@@ -303,6 +305,7 @@ def _check_axis(name: str, values: Any) -> list[Any]:
         raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
     values = list(itertools.islice(values, _MOST_RUNS + 1))
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    values = [known_name(value, FAMILIES.get(name, ())) for value in values]
     if not values:
         raise ExperimentError(f"{name}: the axis is empty; give at least one value")
     plain = [value for value in values if isinstance(value, (str, float, int))]

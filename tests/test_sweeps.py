@@ -138,6 +138,8 @@ def test_a_run_that_diverges_leaves_the_others_alone(tiny):
     ("axes", "message"),
     [
         ({"polcy": ["efhc"]}, "polcy: no such field, did you mean 'policy'"),
+        ({"lr": [1.0]}, "lr: no such field, did you mean 'learning_rate'"),
+        ({"policy": ["EF-HC", "efhc"]}, "policy: the axis has 'efhc' twice"),
         ({"r": []}, "r: the axis is empty"),
         ({"r": [1.0, 2.0, 1.0]}, "r: the axis has 1.0 twice"),
         ({"heterogeneity": [0.2, 1.5]}, "heterogeneity=1.5: out of range"),
@@ -451,3 +453,19 @@ def test_a_folder_begun_without_an_audit_does_not_go_on_with_one(tiny, tmp_path)
 def test_an_audit_that_would_fill_the_memory_is_refused(tiny):
     with pytest.raises(efhc.ExperimentError, match="audit: the graphs of 2 runs would take"):
         efhc.sweep(SMALL.replace(devices=40_000), tiny, r=[1.0, 2.0], audit=True)
+
+
+@pytest.mark.parametrize("begin", [efhc.simulate, efhc.sweep])
+@pytest.mark.parametrize(
+    ("given", "try_"),
+    [
+        ({"policy": "zt"}, "Experiment.from_dict"),
+        ("my.toml", "Experiment.from_toml"),
+        (efhc.Experiment, "Experiment(policy='zt')"),
+        (None, "Experiment(policy='zt')"),
+    ],
+)
+def test_what_is_not_an_experiment_is_refused(begin, given, try_):
+    with pytest.raises(efhc.ExperimentError, match="^experiment=.*: is not an Experiment") as error:
+        begin(given)
+    assert try_ in str(error.value)
