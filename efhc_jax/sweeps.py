@@ -20,7 +20,7 @@ from efhc_jax.config import FAMILIES, Experiment, check_experiment, check_names
 from efhc_jax.data import Dataset, check_dataset, load_dataset
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
-from efhc_jax.layout import choose_layout
+from efhc_jax.layout import choose_layout, hardware
 from efhc_jax.memory import choose_batch, estimate, gigabytes
 from efhc_jax.names import known_name
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
@@ -174,8 +174,7 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
         )
         for job in jobs
     ]
-    accelerators = jobs[0].spec.layout.accelerators
-    where = f"{accelerators} accelerators" if accelerators > 1 else jax.devices()[0].platform
+    where = hardware(jobs[0].spec.layout.accelerators)
     runs = len(grid.experiments)
     return (
         f"{runs} run{'s' * (runs > 1)} in batches of {size} on {where}, "

@@ -348,7 +348,7 @@ def assert_same(ours, reference):
 
 def test_eight_virtual_devices_give_the_same(reference, tmp_path):
     done = run_sweep(tmp_path, devices=8)
-    assert "8 accelerators" in done.stdout
+    assert "8 CPU cores" in done.stdout
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -359,7 +359,7 @@ def test_a_sweep_on_a_cpu_has_one_device_a_core_and_gives_the_same(reference, tm
         command, env=environment | {"JAX_ENABLE_X64": "1"}, check=True, capture_output=True, text=True
     )
     cores = min(len(os.sched_getaffinity(0)), 10)
-    assert (f"on {cores} accelerators" if cores > 1 else "on cpu") in done.stdout
+    assert (f"on {cores} CPU cores" if cores > 1 else "on cpu") in done.stdout
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -392,7 +392,7 @@ def test_two_processes_give_the_same(reference, tmp_path):
     ]
     outputs = [process.communicate(timeout=240) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    assert "2 accelerators" in outputs[0][0]
+    assert "2 CPUs" in outputs[0][0]
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -409,7 +409,7 @@ def test_a_mesh_that_does_not_divide_the_batch_is_named(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run_sweep(tmp_path, "--batch", "10", devices=8)
     assert caught.value.returncode == 2
-    assert "batch=10: does not spread over 8 accelerators" in caught.value.stderr
+    assert "batch=10: does not spread over 8 CPU cores" in caught.value.stderr
 
 
 def test_the_manifest_is_plain_json(tiny, tmp_path):
