@@ -180,6 +180,11 @@ class Experiment:
         """The fields by name."""
         return dataclasses.asdict(self)
 
+    def _repr_html_(self) -> str:
+        from efhc_jax.notebooks import experiment_html
+
+        return experiment_html(self)
+
     def to_json(self) -> str:
         """The fields as strict JSON; an infinite value is the string "inf"."""
         fields = {name: _finite_or_word(value) for name, value in self.to_dict().items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import itertools
 import textwrap
@@ -12,7 +11,6 @@ from typing import TypeVar
 Kind = TypeVar("Kind", bound=type)
 
 
-@functools.cache
 def documentation(kind: type) -> dict[str, str]:
     """The text below each field of a dataclass, by the field's name."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body

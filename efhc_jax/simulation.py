@@ -88,7 +88,7 @@ def simulate(
         data: a dataset of your own, in place of the one that the experiment names.
         trace: keep the whole inside of every iteration, for small runs.
         audit: keep what `efhc_jax.audit` needs: graphs, broadcasts, gradient norms and the global loss.
-        progress: show a bar; by default only on a terminal.
+        progress: show a bar; by default on a terminal and in a notebook.
         control: where to keep checkpoints, when to stop, and where to log.
 
     Returns:

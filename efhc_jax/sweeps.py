@@ -69,7 +69,7 @@ def sweep(
         batch: how many runs go through the program at once; by default as many as is good.
         out: a folder for finished batches. A sweep that was stopped goes on from there.
         audit: keep the graphs, broadcasts and gradient norms of every iteration.
-        progress: show a bar; by default only on a terminal.
+        progress: show a bar; by default on a terminal and in a notebook.
         checkpoint_seconds: the least time between two checkpoints of a batch in progress.
         should_stop: asked after every chunk; when it says so, the batch in progress is saved.
         **axes: fields of `Experiment`, each with the values to take.
