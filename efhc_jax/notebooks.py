@@ -145,7 +145,7 @@ def _samples(data: Dataset) -> str:
 def _row(name: str, value: Any, text: str = "", strong: bool = False) -> str:
     shown = html.escape(str(list(value) if isinstance(value, tuple) else value))
     shown = f"<strong>{shown}</strong>" if strong else shown
-    return f'<tr title="{html.escape(text)}"><th>{html.escape(name)}</th><td>{shown}</td></tr>'
+    return f'<tr title="{html.escape(text)}"><td>{html.escape(name)}</td><td>{shown}</td></tr>'
 
 
 def _table(rows: Iterable[str]) -> str:
