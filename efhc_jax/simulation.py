@@ -121,6 +121,7 @@ def simulate(
         (one,) = run_batch(spec, hypers, data, times, control, record)
     result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
+    result.attrs["parameters"] = spec.rules.model.size
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
     return result

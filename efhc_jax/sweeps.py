@@ -103,6 +103,7 @@ def sweep(
         result.attrs["batch"] = size
         result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
+        result.attrs["parameters"] = _parameters(jobs)
         if store and _writes():
             save(result, store.result)
             store.tidy()
@@ -198,6 +199,12 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
         sizes.append(choose_batch(needs, len(runs), spec, asked))
         jobs.append(Job(spec, dataset, runs, {}))
     return jobs, min(sizes)
+
+
+def _parameters(jobs: list[Job]) -> int | str:
+    """The number n of parameters; as JSON, by model and dataset, where it differs between runs."""
+    sizes = {f"{j.runs[0][1].model} on {j.runs[0][1].dataset}": j.spec.rules.model.size for j in jobs}
+    return json.dumps(sizes) if len(set(sizes.values())) > 1 else next(iter(sizes.values()))
 
 
 def _run_all(

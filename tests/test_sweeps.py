@@ -469,3 +469,14 @@ def test_what_is_not_an_experiment_is_refused(begin, given, try_):
     with pytest.raises(efhc.ExperimentError, match="^experiment=.*: is not an Experiment") as error:
         begin(given)
     assert try_ in str(error.value)
+
+
+def test_the_number_of_parameters_is_stored(tiny, tmp_path):
+    run = efhc.load(efhc.save(efhc.simulate(SMALL, tiny), tmp_path / "run.nc"))
+    size = efhc.make_model(SMALL.model, tiny.image_shape, tiny.classes).size
+    assert run.attrs["parameters"] == size
+    grid = efhc.sweep(SMALL, tiny, seed=range(2))
+    assert grid.attrs["parameters"] == size
+    several = efhc.sweep(SMALL, tiny, model=["svm", "quadratic"])
+    sizes = json.loads(several.attrs["parameters"])
+    assert sizes == {"svm on fashion_mnist": 40, "quadratic on fashion_mnist": 36}
