@@ -67,6 +67,8 @@ def setup(app):  # noqa: D103
     described = {}
 
     def before(app, what, name, obj, options, lines):
+        if what == "class" and options.get("members") and "Attributes:" in lines:
+            del lines[lines.index("Attributes:") :]  # the members stand below with the same texts
         described[name] = list(lines)
 
     def after(app, what, name, obj, options, lines):

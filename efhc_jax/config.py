@@ -5,26 +5,44 @@ Nothing here touches JAX, so that the command line answers at once.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import difflib
+import functools
 import json
 import math
 import numbers
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from efhc_jax.data import DATASETS
+from efhc_jax.data import ADD_YOUR_OWN, DATASETS
 from efhc_jax.data.splits import SPLITS
+from efhc_jax.docstrings import Kind, explained
 from efhc_jax.effects import check_effects, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.graphs import GRAPHS
 from efhc_jax.models import MODELS
+from efhc_jax.names import known_name, meant_field, nearest, other_words
 from efhc_jax.policies import POLICIES
 
 
+def _names_checked(kind: Kind) -> Kind:
+    """Let an unknown name of a field meet `check_names`, not Python's own TypeError."""
+    make = kind.__dict__["__init__"]
+
+    @functools.wraps(make)
+    def make_checked(self: Any, *values: Any, **fields: Any) -> None:
+        check_names(fields)
+        make(self, *values, **fields)
+
+    setattr(kind, "__init__", make_checked)  # noqa: B010
+    return kind
+
+
+@explained
+@_names_checked
 @dataclass(frozen=True)
 class Experiment:
     """One run, in full. Every default is the paper's SVM setting.
@@ -112,10 +130,11 @@ class Experiment:
 
     def _check(self) -> None:
         """Check every value by itself and together with the others."""
+        _check_single(vars(self))
         for name, limit in LIMITS.items():
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
         for name, family in FAMILIES.items():
-            check_choice(name, getattr(self, name), family)
+            object.__setattr__(self, name, check_choice(name, getattr(self, name), family))
         object.__setattr__(self, "budgets", _check_budgets(self.budgets))
         if not isinstance(self.graph_file, str) or "\0" in self.graph_file:
             raise ExperimentError(f"graph_file={_shown(self.graph_file)}: give the name of a file")
@@ -196,6 +215,11 @@ class Experiment:
         """The fields by name."""
         return dataclasses.asdict(self)
 
+    def _repr_html_(self) -> str:
+        from efhc_jax.notebooks import experiment_html
+
+        return experiment_html(self)
+
     def to_json(self) -> str:
         """The fields as strict JSON; an infinite value is the string "inf"."""
         fields = {name: _finite_or_word(value) for name, value in self.to_dict().items()}
@@ -227,22 +251,9 @@ class Experiment:
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
         """An experiment from a TOML file with the same names at its top level."""
-        try:
-            with Path(path).open("rb") as file:
-                content = file.read(_MOST_CONFIG_BYTES + 1)
-            if len(content) > _MOST_CONFIG_BYTES:
-                raise ExperimentError(f"config={path}: is too large for a file with settings")
-            fields = tomllib.loads(content.decode())
-        except OSError as error:
-            raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError:
-            raise ExperimentError(f"config={path}: is not text in UTF-8") from None
-        except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
-            raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
-        try:
+        fields = _read_toml(path)
+        with _said_of(path):
             return cls.from_dict(fields)
-        except ExperimentError as error:
-            raise ExperimentError(f"config={path}: {error}") from None
 
     def to_toml(self) -> str:
         """The fields as TOML, which `from_toml` reads back; those without effect as comments."""
@@ -287,6 +298,44 @@ _REGISTRIES = {
     "split": "data.SPLITS",
     "dynamics": "dynamics.DYNAMICS",
 }
+
+
+def sweep_from_toml(path: str | Path) -> tuple[Experiment, dict[str, list[Any]]]:
+    """The settings that all runs of a sweep share, and the axes: every list in a TOML file is one.
+
+    Whether the settings have an effect depends on the axes, and is left to the sweep.
+    """
+    fields = _read_toml(path)
+    lists = {name for name, value in fields.items() if isinstance(value, list)} - {"budgets"}
+    with _said_of(path):
+        check_names(fields)
+        shared = {name: value for name, value in fields.items() if name not in lists}
+        axes = {name: fields[name] for name in fields if name in lists}
+        return Experiment().inherit(shared), axes
+
+
+def _read_toml(path: str | Path) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_CONFIG_BYTES + 1)
+        if len(content) > _MOST_CONFIG_BYTES:
+            raise ExperimentError(f"config={path}: is too large for a file with settings")
+        return tomllib.loads(content.decode())
+    except OSError as error:
+        raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ExperimentError(f"config={path}: is not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
+        raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
+
+
+@contextlib.contextmanager
+def _said_of(path: str | Path) -> Iterator[None]:
+    """Name the file in what is wrong with its settings."""
+    try:
+        yield
+    except ExperimentError as error:
+        raise ExperimentError(f"config={path}: {error}") from None
 
 
 _LARGEST = 1e30  # of numbers that are not infinite: the program computes in 32 bits
@@ -390,13 +439,21 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def check_choice(field: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise unless `value` is one of the allowed names."""
+def check_choice(field: str, value: Any, allowed: Iterable[str]) -> str:
+    """The allowed name that `value` is, in whatever spelling; raise if there is none."""
     names = list(allowed)
-    if value not in names and not isinstance(value, StoredName):
-        raise ExperimentError(
-            f"{field}={_shown(value)}: unknown{_nearest(value, names)}; choose from {', '.join(names)}"
-        )
+    if isinstance(value, StoredName):
+        return value
+    known = known_name(value, names)
+    if isinstance(known, str) and known in names:
+        return known
+    wrong = f"{field}={_shown(value)}: unknown"
+    if meant := other_words(field, value):
+        raise ExperimentError(f"{wrong}; {meant}")
+    close = nearest(value, names)
+    hint = f", did you mean {close!r}?" if close else ""
+    more = f"; {ADD_YOUR_OWN}" if field == "dataset" else ""
+    raise ExperimentError(f"{wrong}{hint}; choose from {', '.join(names)}{more}")
 
 
 def check_names(fields: Iterable[str]) -> None:
@@ -404,13 +461,34 @@ def check_names(fields: Iterable[str]) -> None:
     known = [field.name for field in dataclasses.fields(Experiment)]
     for name in fields:
         if name not in known:
-            hint = _nearest(name, known) or f"; the fields are {', '.join(known)}"
+            close = meant_field(name, known) or nearest(name, known)
+            hint = f", did you mean {close!r}?" if close else f"; the fields are {', '.join(known)}"
             raise ExperimentError(f"{_shown(name).strip(chr(39))}: no such field{hint}")
 
 
-def _nearest(value: Any, names: list[str]) -> str:
-    close = difflib.get_close_matches(_shown(value).strip("'"), names, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+def check_experiment(experiment: Any) -> None:
+    """Raise unless it is an `Experiment`, with how to make one of what was given."""
+    if isinstance(experiment, Experiment):
+        return
+    make = "Experiment(policy='zt')"
+    if isinstance(experiment, Mapping):
+        make = "Experiment.from_dict(…)"
+    elif isinstance(experiment, (str, Path)):
+        make = "Experiment.from_toml(…)"
+    raise ExperimentError(
+        f"experiment={_shown(experiment)}: is not an Experiment; give one, such as efhc.{make}"
+    )
+
+
+def _check_single(fields: Mapping[str, Any]) -> None:
+    """Raise if a field has several values, but for the budgets, which are all taken in one run."""
+    for name, value in fields.items():
+        if isinstance(value, (list, tuple, range)) and name != "budgets":
+            shown = _shown(value)
+            raise ExperimentError(
+                f"{name}={shown}: one run has one value, and a list makes a sweep; "
+                f"use efhc sweep, or efhc.sweep(experiment, {name}={shown}) in Python"
+            )
 
 
 def _finite_or_word(value: Any) -> Any:

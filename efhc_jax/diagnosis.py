@@ -32,6 +32,15 @@ class Check(NamedTuple):
     advice: str = ""
 
 
+def verdict(checks: list[Check]) -> str:
+    """All checks in a few words."""
+    counts = {state: sum(check.state == state for check in checks) for state in ("problem", "note")}
+    words = {state: f"{count} {state}{'s' * (count != 1)}" for state, count in counts.items()}
+    if not counts["problem"]:
+        words["problem"] = "no problems"
+    return f"{words['problem']}, {words['note']}" if counts["note"] else words["problem"]
+
+
 def diagnose() -> list[Check]:
     """Look at everything; a check that fails in a way nobody thought of is a problem too."""
     checks: tuple[Callable[[], Check | list[Check]], ...] = (
@@ -80,11 +89,12 @@ def _accelerators() -> Check:
     import jax
 
     devices = jax.devices()
-    kinds = sorted({f"{device.platform} ({device.device_kind})" for device in devices})
-    found = f"{len(devices)} × {', '.join(kinds)}"
-    if devices[0].platform == "cpu" and (
-        shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
-    ):
+    if devices[0].platform != "cpu":
+        kinds = sorted({f"{device.platform} ({device.device_kind})" for device in devices})
+        return Check("accelerators", "ok", f"{len(devices)} × {', '.join(kinds)}")
+    cores = os.cpu_count() or 1
+    found = f"none, {cores} CPU core{'s' * (cores > 1)}"
+    if shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists():
         advice = 'there is an NVIDIA driver: pip install "efhc-jax[cuda12]" to use the GPU'
         return Check("accelerators", "note", found, advice)
     return Check("accelerators", "ok", found)
@@ -94,7 +104,7 @@ def _memory() -> Check:
     from efhc_jax.memory import free_memory, gigabytes
 
     free = free_memory()
-    found = f"{gigabytes(free)} free, {os.cpu_count()} cores"
+    found = f"{gigabytes(free)} free"
     if free < _LEAST_MEMORY:
         return Check("memory", "problem", found, f"free at least {gigabytes(_LEAST_MEMORY)}")
     return Check("memory", "ok", found)
@@ -144,7 +154,9 @@ def _datasets() -> list[Check]:
         else:  # a part of a dataset, or a damaged one, is worse than none
             state = "problem" if entry.where else "note"
             what = f"not usable: {entry.where}" if entry.where else "not found; the others work without"
-            found.append(Check(name, state, what, entry.note))
+            _, *ways = entry.note.split("\n")  # the first line says again that it is not there
+            advice = "\n".join(["any of these gets it:", *ways]) if ways else entry.note
+            found.append(Check(name, state, what, advice))
     return found
 
 

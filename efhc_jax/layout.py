@@ -57,6 +57,21 @@ class Layout(NamedTuple):
         return self._replace(block=block), blocks * block * self.teams
 
 
+def hardware(count: int, platform: str | None = None) -> str:
+    """What so many accelerators are, in words: on a CPU they are its cores, or the CPUs of a job.
+
+    Example:
+        >>> hardware(2, "cpu"), hardware(2, "gpu"), hardware(1, "cpu")
+        ('2 CPU cores', '2 accelerators', 'cpu')
+    """
+    platform = platform or jax.devices()[0].platform
+    if count == 1:
+        return platform
+    if platform != "cpu":
+        return f"{count} accelerators"
+    return f"{count} CPUs" if jax.process_count() > 1 else f"{count} CPU cores"
+
+
 SINGLE = Layout()  # everything at once on one accelerator
 
 

@@ -88,7 +88,7 @@ def make_logger(kind: str, experiment: Experiment, folder: Path, name: str) -> L
     Raises:
         ExperimentError: there is no such kind, or what it needs is not installed.
     """
-    check_choice("log", kind, LOGGERS)
+    kind = check_choice("log", kind, LOGGERS)
     return LOGGERS[kind](experiment, folder, name)
 
 

@@ -14,6 +14,7 @@ from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.errors import ExperimentError
 from efhc_jax.graphs import expected_links
+from efhc_jax.layout import hardware
 from efhc_jax.program import Spec
 
 _SHARE = 0.6  # of the memory that is free; the rest is for the program itself and other processes
@@ -96,7 +97,7 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
             raise ExperimentError(f"batch={asked}: give a whole number of 1 or more")
         if asked % teams:
             raise ExperimentError(
-                f"batch={asked}: does not spread over {teams} accelerators; give a multiple of {teams}"
+                f"batch={asked}: does not spread over {hardware(teams)}; give a multiple of {teams}"
             )
         if asked > fitting:
             raise ExperimentError(

@@ -1,11 +1,14 @@
-"""Progress bars for people, and one line a minute for logs."""
+"""Progress bars on terminals and in notebooks, and one line a minute for logs."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
+
+from efhc_jax.notebooks import in_notebook, notebook_bar
 
 Report = Callable[[int], None]  # is told how many iterations have been done in all
 
@@ -14,14 +17,14 @@ _LINE_EVERY = 60.0  # seconds
 
 @contextlib.contextmanager
 def run_progress(iterations: int, title: str, show: bool | None = None) -> Iterator[Report]:
-    """A bar with iterations/s and the time left, on standard error.
+    """A bar with iterations/s and the time left, on standard error or below the cell of a notebook.
 
     Args:
         iterations: how many there are.
         title: what stands before the bar.
         show: True or False; by default only where a person can watch.
     """
-    if show or (show is None and sys.stderr.isatty()):
+    if _shown(show):
         with _bar(title, iterations, lambda done: f"{done:,}/{iterations:,}") as report:
             yield report
     else:
@@ -41,7 +44,7 @@ def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iter
     def runs_done(done: int) -> str:
         return f"{done // iterations:,} of {runs:,} runs"
 
-    if show or (show is None and sys.stderr.isatty()):
+    if _shown(show):
         with _bar("sweep", runs * iterations, runs_done) as report:
             yield report
     elif show is None:
@@ -74,8 +77,16 @@ def _lines(total: int, count: Callable[[int], str]) -> Report:
     return report
 
 
+def _shown(show: bool | None) -> bool:
+    return sys.stderr.isatty() or in_notebook() if show is None else show
+
+
 @contextlib.contextmanager
 def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report]:
+    if in_notebook():
+        with notebook_bar(title, total, count) as report:
+            yield report
+        return
     from rich import progress as rich
     from rich.console import Console
 
@@ -110,8 +121,13 @@ def item_progress(items: int, title: str, show: bool | None = None) -> Iterator[
         title: what stands before the bar.
         show: True or False; by default only where a person can watch.
     """
-    if not (show or (show is None and sys.stderr.isatty())):
+    if not _shown(show):
         yield lambda: None
+        return
+    if in_notebook():
+        done = itertools.count(1)
+        with notebook_bar(title, items, lambda done: f"{done:,} of {items:,}", False) as report:
+            yield lambda: report(next(done))
         return
     from rich.console import Console
     from rich.progress import Progress

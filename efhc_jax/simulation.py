@@ -14,7 +14,7 @@ import numpy as np
 
 from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment, check_registered
+from efhc_jax.config import Experiment, check_experiment, check_registered
 from efhc_jax.data import Dataset
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
@@ -88,7 +88,7 @@ def simulate(
         data: a dataset of your own, in place of the one that the experiment names.
         trace: keep the whole inside of every iteration, for small runs.
         audit: keep what `efhc_jax.audit` needs: graphs, broadcasts, gradient norms and the global loss.
-        progress: show a bar; by default only on a terminal.
+        progress: show a bar; by default on a terminal and in a notebook.
         control: where to keep checkpoints, when to stop, and where to log.
 
     Returns:
@@ -103,6 +103,7 @@ def simulate(
         >>> simulate(experiment).sizes["evaluation"]
         3
     """
+    check_experiment(experiment)
     check_registered(experiment)
     experiment, data = with_data(experiment, data)
     spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
@@ -122,6 +123,7 @@ def simulate(
     result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     note_policies(result, [experiment.policy])
+    result.attrs["parameters"] = spec.rules.model.size
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
     return result

@@ -16,13 +16,14 @@ import jax
 import numpy as np
 
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import Experiment, check_names, check_registered
+from efhc_jax.config import FAMILIES, Experiment, check_experiment, check_names, check_registered
 from efhc_jax.data import Dataset
 from efhc_jax.effects import settings_in_effect, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
-from efhc_jax.layout import choose_layout
+from efhc_jax.layout import choose_layout, hardware
 from efhc_jax.memory import choose_batch, estimate, gigabytes
+from efhc_jax.names import known_name
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
 from efhc_jax.results import load, note_policies, save, sweep_dataset
@@ -74,7 +75,7 @@ def sweep(
         nested: for an axis of connectivities, use the positions that are connected at the smallest one
             for all of them, so that every graph contains the sparser ones. Such graphs have more links
             than those that are drawn for each connectivity.
-        progress: show a bar; by default only on a terminal.
+        progress: show a bar; by default on a terminal and in a notebook.
         checkpoint_seconds: the least time between two checkpoints of a batch in progress.
         should_stop: asked after every chunk; when it says so, the batch in progress is saved.
         **axes: fields of `Experiment`, each with the values to take.
@@ -88,6 +89,7 @@ def sweep(
         >>> dict(grid.accuracy.sizes)
         {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
     """
+    check_experiment(experiment)
     if data is not None:
         if "dataset" in axes:
             raise ExperimentError("dataset: is an axis, and data are given as well; give one of the two")
@@ -113,6 +115,7 @@ def sweep(
         result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
         note_policies(result, (each.policy for each in grid.experiments))
+        result.attrs["parameters"] = _parameters(jobs)
         if store and _writes():
             save(result, store.result)
             store.tidy()
@@ -201,8 +204,7 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
         )
         for job in jobs
     ]
-    accelerators = jobs[0].spec.layout.accelerators
-    where = f"{accelerators} accelerators" if accelerators > 1 else jax.devices()[0].platform
+    where = hardware(jobs[0].spec.layout.accelerators)
     runs = len(grid.experiments)
     return (
         f"{runs} run{'s' * (runs > 1)} in batches of {size} on {where}, "
@@ -245,6 +247,12 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
         sizes.append(choose_batch(needs, len(runs), spec, asked))
         jobs.append(Job(spec, dataset, runs, {}))
     return jobs, min(sizes)
+
+
+def _parameters(jobs: list[Job]) -> int | str:
+    """The number n of parameters; as JSON, by model and dataset, where it differs between runs."""
+    sizes = {f"{j.runs[0][1].model} on {j.runs[0][1].dataset}": j.spec.rules.model.size for j in jobs}
+    return json.dumps(sizes) if len(set(sizes.values())) > 1 else next(iter(sizes.values()))
 
 
 def _run_all(
@@ -372,6 +380,7 @@ def _check_axis(name: str, values: Any) -> list[Any]:
         raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
     values = list(itertools.islice(values, _MOST_RUNS + 1))
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    values = [known_name(value, FAMILIES.get(name, ())) for value in values]
     if not values:
         raise ExperimentError(f"{name}: the axis is empty; give at least one value")
     plain = [value for value in values if isinstance(value, (str, float, int))]

@@ -13,6 +13,7 @@ from efhc_jax.config import FAMILIES, Experiment, as_stored, check_registered
 from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.figures import setting_of
+from efhc_jax.layout import hardware
 from efhc_jax.results import DIMENSIONS, attributes, data_of, run_dataset
 from efhc_jax.simulation import DivergedError, simulate
 from efhc_jax.sweeps import Grid, repeat
@@ -208,8 +209,9 @@ def _circumstances(stored: xarray.Dataset) -> list[str]:
     then["python"], here["python"] = stored.attrs.get("python"), now["python"]
     then["platform"], here["platform"] = stored.attrs.get("platform"), now["platform"]
     if "accelerators" in stored.attrs:
-        then["accelerators"] = int(stored.attrs["accelerators"])
-        here["accelerators"] = jax.device_count()
+        platform = str(then["platform"]).split(" ")[0]
+        then["hardware"] = hardware(int(stored.attrs["accelerators"]), platform)
+        here["hardware"] = hardware(jax.device_count())
     for name in here:
         if then.get(name) != here[name]:
             found.append(f"{name} was {then.get(name, 'not noted')} and is {here[name]}")

@@ -1,7 +1,9 @@
 """The command line: what it writes, and one clear message for everything that a user can mend."""
 
+import importlib.metadata
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.cli import main
+from efhc_jax.cli import main, parse
 from efhc_jax.cli.run import summary
 from efhc_jax.config import FAMILIES
 from efhc_jax.program import advance
@@ -196,7 +198,7 @@ def test_a_half_device_is_refused(call):
     assert "--devices" in done.err
 
 
-@pytest.mark.parametrize("words", [[], ["rnu"], ["run", "--polcy", "zt"], ["sweep", "--polcy", "zt"]])
+@pytest.mark.parametrize("words", [["rnu"], ["run", "--polcy", "zt"], ["sweep", "--polcy", "zt"]])
 def test_unknown_commands_and_flags(call, tmp_path, words):
     done = call(*words)
     assert done.code == 2
@@ -400,6 +402,87 @@ def test_help_answers_without_jax():
     for word in ("run", "sweep", "plot", "data", "--labels-per-device", "--seeds"):
         assert word in done.stdout
     assert done.stderr == ""
+
+
+def test_no_command_shows_the_help_and_is_no_error(call):
+    done = call()
+    assert (done.code, done.err) == (0, "")
+    assert done == call("--help")
+    assert "sweep" in done.out
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_shown_with_that_of_jax(call, flag):
+    done = call(flag)
+    assert (done.code, done.err) == (0, "")
+    version = importlib.metadata.version("jax")
+    assert done.out == f"efhc-jax {efhc.__version__} (jax {version})\n"
+
+
+@pytest.mark.parametrize("command", ["plot", "audit", "animate", "verify", "report"])
+def test_a_file_is_required(call, tmp_path, command):
+    done = call(command)
+    assert done.code == 2
+    assert "FILE" in done.err
+    assert "no such file" not in done.err
+    assert entries(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["plot", "audit", "animate", "verify"])
+def test_the_help_says_that_a_file_is_required(call, command):
+    shown = " ".join(call(command, "--help").out.split())
+    assert re.search(r"FILE The netCDF file[^│]*\(required\)", shown)
+
+
+STUDY = """
+dataset = "synthetic"
+iterations = 20
+eval_every = 10
+policy = ["EF-HC", "zt"]
+r = [5, 50]
+budgets = [10, 30]
+"""
+
+
+def test_lists_in_a_config_are_the_axes_of_a_sweep(call, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    assert call("sweep", "--config", "study.toml", "--seeds", "2", "--out", "results").code == 0
+    grid = efhc.load(tmp_path / "results" / "sweep.nc")
+    assert grid.accuracy.dims == ("policy", "r", "seed", "evaluation", "device")
+    assert grid.policy.values.tolist() == ["efhc", "zt"]
+    assert grid.r.values.tolist() == [5.0, 50.0]
+    assert grid.budget.values.tolist() == [10.0, 30.0]
+
+
+def test_flags_override_lists_in_a_config(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    experiment, axes = parse(["sweep", "--config", str(path), "--r", "7", "--policy", "gt", "rg"]).plan()
+    assert experiment.r == 7.0
+    assert axes == {"policy": ["gt", "rg"]}
+
+
+def test_seeds_and_a_list_of_seeds_in_a_config(call, tmp_path):
+    (tmp_path / "study.toml").write_text("seed = [3, 5]")
+    done = call("sweep", "--config", "study.toml", "--seeds", "2", "--out", "results")
+    assert_refused(done, "seeds: seed in study.toml already lists them; give one of the two")
+
+
+def test_a_list_in_the_config_of_a_run(call, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = call("run", "--config", "study.toml", "--out", "results")
+    assert_refused(done, "config=study.toml: policy=['EF-HC', 'zt']: one run has one", "use efhc sweep")
+    (tmp_path / "study.toml").write_text("budgets = [10, 30]")
+    assert parse(["run", "--config", str(tmp_path / "study.toml")]).experiment.budgets == (10, 30)
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_names_as_the_paper_writes_them(call, tmp_path, command):
+    words = ["--policy", "EF-HC", "--model", "SVM", "--dataset", "Synthetic", "--iterations", "2"]
+    assert call(command, *words, "--devices", "3", "--out", "results").code == 0
+    (path,) = (tmp_path / "results").glob("*.nc")
+    found = efhc.Experiment.from_json(efhc.load(path).attrs["experiment"])
+    assert (found.policy, found.model, found.dataset) == ("efhc", "svm", "synthetic")
 
 
 def test_the_command_itself_reports_its_exit_code(tmp_path):

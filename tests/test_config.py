@@ -1,12 +1,16 @@
 """An experiment is checked the moment it is made, and survives being written down."""
 
+import inspect
 import math
+import pickle
+import pydoc
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from efhc_jax.config import FAMILIES, LIMITS, Experiment
+from efhc_jax.config import FAMILIES, LIMITS, Experiment, sweep_from_toml
 from efhc_jax.errors import ExperimentError
 
 
@@ -68,6 +72,93 @@ def test_a_typo_is_recognised():
         Experiment(model="lenet")
     with pytest.raises(ExperimentError, match="conectivity: no such field, did you mean 'connect"):
         Experiment.from_dict({"conectivity": 0.4})
+
+
+@pytest.mark.parametrize(
+    ("field", "written", "known"),
+    [
+        ("policy", "EF-HC", "efhc"),
+        ("policy", "GT", "gt"),
+        ("policy", "ZT", "zt"),
+        ("policy", "RG", "rg"),
+        ("model", "SVM", "svm"),
+        ("model", "LeNet5", "lenet5"),
+        ("model", "LeNet-5", "lenet5"),
+        ("dataset", "Fashion-MNIST", "fashion_mnist"),
+        ("dataset", "FashionMNIST", "fashion_mnist"),
+        ("dataset", "fashion mnist mini", "fashion_mnist_mini"),
+        ("split", "IID", "iid"),
+        ("graph", "Erdos-Renyi", "erdos_renyi"),
+        ("dynamics", "Markov", "markov"),
+    ],
+)
+def test_a_name_in_another_spelling(field, written, known):
+    experiment = Experiment(**{field: written})
+    assert getattr(experiment, field) == known
+    assert experiment == Experiment(**{field: known})
+
+
+@pytest.mark.parametrize("word", ["noniid", "non-iid", "non_iid", "Non-IID"])
+def test_not_iid_is_one_of_two(word):
+    with pytest.raises(ExperimentError, match="'dirichlet' .* or 'labels'") as error:
+        Experiment(split=word)
+    assert "did you mean" not in str(error.value)
+
+
+def test_an_unknown_dataset_says_how_to_add_one():
+    with pytest.raises(ExperimentError) as error:
+        Experiment(dataset="cifar10")
+    for part in ("fashion_mnist_mini", "synthetic", "data=", "efhc_jax.data.DATASETS", "extending.md"):
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(("begun", "name"), [("erdos", "erdos_renyi"), ("watts", "watts_strogatz")])
+def test_the_beginning_of_a_name_is_recognised(begun, name):
+    with pytest.raises(ExperimentError, match=f"did you mean '{name}'"):
+        Experiment(graph=begun)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda **f: Experiment(**f), lambda **f: Experiment().replace(**f), Experiment.from_dict],
+    ids=["new", "replace", "from_dict"],
+)
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("lr", "learning_rate"), ("num_clients", "devices"), ("rounds", "iterations"), ("polcy", "policy")],
+)
+def test_an_unknown_field_is_answered_by_the_one_that_is_meant(make, name, field):
+    with pytest.raises(ExperimentError, match=f"^{name}: no such field, did you mean '{field}'?"):
+        make({name: 1}) if make == Experiment.from_dict else make(**{name: 1})
+
+
+def test_fields_may_still_be_given_by_position():
+    assert Experiment("lenet5", "synthetic").dataset == "synthetic"
+    assert list(inspect.signature(Experiment).parameters) == list(Experiment().to_dict())
+    assert pickle.loads(pickle.dumps(Experiment(r=3))) == Experiment(r=3)
+
+
+@pytest.mark.parametrize("values", [[5, 50], (5, 50), range(3)])
+def test_several_values_make_a_sweep(values):
+    with pytest.raises(ExperimentError, match=r"^r=.*efhc\.sweep\(experiment, r="):
+        Experiment(r=values)
+
+
+def test_every_field_is_explained_in_the_help():
+    shown = pydoc.render_doc(Experiment, renderer=pydoc.plaintext)
+    for name in Experiment().to_dict():
+        assert re.search(rf"^ \|      {name}: \S.{{6}}", shown, re.MULTILINE), name
+
+
+def test_lists_of_a_file_are_axes(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text("r = [5, 50]\nseed = 3\nbudgets = [10]\npolicy = ['efhc']")
+    experiment, axes = sweep_from_toml(path)
+    assert experiment == Experiment(seed=3, budgets=(10,))
+    assert axes == {"r": [5, 50], "policy": ["efhc"]}
+    path.write_text("lr = [5, 50]")
+    with pytest.raises(ExperimentError, match="study.toml: lr: no such field, did you mean 'learning_r"):
+        sweep_from_toml(path)
 
 
 def test_bandwidths_that_cannot_be_had():

@@ -22,7 +22,41 @@ def test_all_is_well(capsys):
     shown = capsys.readouterr().out
     assert code == 0, shown
     assert "self-test" in shown
-    assert "all is well" in shown
+    assert shown.splitlines()[-1].startswith("no problems")
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        (["ok", "ok"], "no problems"),
+        (["ok", "note"], "no problems, 1 note"),
+        (["note", "note"], "no problems, 2 notes"),
+        (["problem", "ok"], "1 problem"),
+        (["problem", "problem", "note"], "2 problems, 1 note"),
+    ],
+)
+def test_notes_are_counted_and_are_no_problems(capsys, monkeypatch, states, words):
+    checks = [diagnosis.Check("what", state, "found") for state in states]
+    monkeypatch.setattr(diagnosis, "diagnose", lambda: checks)
+    assert main(["doctor"]) == ("problem" in states)
+    assert capsys.readouterr().out.splitlines()[-1] == words
+
+
+@pytest.mark.parametrize("command", ["doctor", "data"])
+def test_how_to_get_the_data_is_said_once(capsys, monkeypatch, command):
+    monkeypatch.setattr("efhc_jax.data.fashion_mnist.locate", lambda *a: None)
+    monkeypatch.setattr(diagnosis, "_self_test", lambda: diagnosis.Check("self-test", "ok", ""))
+    main([command])
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert shown.count("apt install") == 1
+    assert shown.count("efhc data --fetch") == 1
+    assert shown.count("was not found") == (command == "data")
+
+
+def test_the_cores_of_a_cpu_are_not_accelerators(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert diagnosis._accelerators().found == "none, 2 CPU cores"
 
 
 def test_a_problem_is_counted_and_advised_on(capsys, monkeypatch):

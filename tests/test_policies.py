@@ -1,5 +1,8 @@
 """Every policy of the registry decides from arrays alone, and each as it is defined."""
 
+import pydoc
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,3 +58,9 @@ def test_weaker_bandwidth_never_fires_sooner():
     deviation = jnp.full(DEVICES, 0.02)
     fired = np.asarray(POLICIES["efhc"].fires(situation(deviation=deviation)))
     assert (np.diff(fired.astype(int)) >= 0).all()  # bandwidths are in rising order
+
+
+def test_everything_that_a_device_can_look_at_is_explained_in_the_help():
+    shown = pydoc.render_doc(Situation, renderer=pydoc.plaintext)
+    for name in Situation._fields:
+        assert re.search(rf"^ \|      {name}: \S.{{6}}", shown, re.MULTILINE), name

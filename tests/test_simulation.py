@@ -176,7 +176,7 @@ def test_training_learns_and_communication_helps():
 
 def test_results_say_where_they_come_from(tiny):
     run = efhc.simulate(SMALL, tiny)
-    assert efhc.Experiment.from_json(run.attrs["experiment"]) == named_after(SMALL, "tiny")
+    assert efhc.Experiment.from_json(run.attrs["experiment"]) == small.named_after(SMALL, "tiny")
     assert json.loads(run.attrs["versions"])["jax"] == jax.__version__
     assert run.attrs["platform"].startswith("cpu")
     assert run.attrs["seconds"] > 0

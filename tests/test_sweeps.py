@@ -174,6 +174,8 @@ def test_a_run_that_diverges_leaves_the_others_alone(tiny):
     ("axes", "message"),
     [
         ({"polcy": ["efhc"]}, "polcy: no such field, did you mean 'policy'"),
+        ({"lr": [1.0]}, "lr: no such field, did you mean 'learning_rate'"),
+        ({"policy": ["EF-HC", "efhc"]}, "policy: the axis has 'efhc' twice"),
         ({"r": []}, "r: the axis is empty"),
         ({"r": [1.0, 2.0, 1.0]}, "r: the axis has 1.0 twice"),
         ({"heterogeneity": [0.2, 1.5]}, "heterogeneity=1.5: out of range"),
@@ -382,7 +384,7 @@ def assert_same(ours, reference):
 
 def test_eight_virtual_devices_give_the_same(reference, tmp_path):
     done = run_sweep(tmp_path, devices=8)
-    assert "8 accelerators" in done.stdout
+    assert "8 CPU cores" in done.stdout
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -393,7 +395,7 @@ def test_a_sweep_on_a_cpu_has_one_device_a_core_and_gives_the_same(reference, tm
         command, env=environment | {"JAX_ENABLE_X64": "1"}, check=True, capture_output=True, text=True
     )
     cores = min(len(os.sched_getaffinity(0)), 10)
-    assert (f"on {cores} accelerators" if cores > 1 else "on cpu") in done.stdout
+    assert (f"on {cores} CPU cores" if cores > 1 else "on cpu") in done.stdout
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -426,7 +428,7 @@ def test_two_processes_give_the_same(reference, tmp_path):
     ]
     outputs = [process.communicate(timeout=240) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    assert "2 accelerators" in outputs[0][0]
+    assert "2 CPUs" in outputs[0][0]
     assert_same(xarray.load_dataset(tmp_path / "sweep.nc"), reference)
 
 
@@ -443,7 +445,7 @@ def test_a_mesh_that_does_not_divide_the_batch_is_named(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run_sweep(tmp_path, "--batch", "10", devices=8)
     assert caught.value.returncode == 2
-    assert "batch=10: does not spread over 8 accelerators" in caught.value.stderr
+    assert "batch=10: does not spread over 8 CPU cores" in caught.value.stderr
 
 
 def test_the_manifest_is_plain_json(tiny, tmp_path):
@@ -487,3 +489,30 @@ def test_a_folder_begun_without_an_audit_does_not_go_on_with_one(tiny, tmp_path)
 def test_an_audit_that_would_fill_the_memory_is_refused(tiny):
     with pytest.raises(efhc.ExperimentError, match="audit: the graphs of 2 runs would take"):
         efhc.sweep(SMALL.replace(devices=40_000), tiny, r=[1.0, 2.0], audit=True)
+
+
+@pytest.mark.parametrize("begin", [efhc.simulate, efhc.sweep])
+@pytest.mark.parametrize(
+    ("given", "try_"),
+    [
+        ({"policy": "zt"}, "Experiment.from_dict"),
+        ("my.toml", "Experiment.from_toml"),
+        (efhc.Experiment, "Experiment(policy='zt')"),
+        (None, "Experiment(policy='zt')"),
+    ],
+)
+def test_what_is_not_an_experiment_is_refused(begin, given, try_):
+    with pytest.raises(efhc.ExperimentError, match="^experiment=.*: is not an Experiment") as error:
+        begin(given)
+    assert try_ in str(error.value)
+
+
+def test_the_number_of_parameters_is_stored(tiny, tmp_path):
+    run = efhc.load(efhc.save(efhc.simulate(SMALL, tiny), tmp_path / "run.nc"))
+    size = efhc.make_model(SMALL.model, tiny.image_shape, tiny.classes).size
+    assert run.attrs["parameters"] == size
+    grid = efhc.sweep(SMALL, tiny, seed=range(2))
+    assert grid.attrs["parameters"] == size
+    several = efhc.sweep(SMALL, tiny, model=["svm", "quadratic"])
+    sizes = json.loads(several.attrs["parameters"])
+    assert sizes == {"svm on fashion_mnist": 40, "quadratic on fashion_mnist": 36}

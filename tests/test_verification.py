@@ -137,3 +137,9 @@ def test_the_command_where_nothing_can_be_run(run, tmp_path, monkeypatch, capsys
     efhc.save(run, tmp_path / "run.nc")
     assert main(["verify", *words]) == 2
     assert capsys.readouterr().err.startswith("efhc: error: ")
+
+
+def test_the_cores_of_a_cpu_are_called_so(grid):
+    found = verify(grid.assign_attrs(accelerators=jax.device_count() + 1))
+    (line,) = found.circumstances
+    assert line.startswith(f"hardware was {jax.device_count() + 1} CPU cores and is ")

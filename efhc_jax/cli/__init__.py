@@ -6,6 +6,7 @@ heavy is imported in `execute`, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from efhc_jax import __version__
 from efhc_jax.cli.animate import Animate
 from efhc_jax.cli.audit import Audit
 from efhc_jax.cli.bench import Bench
@@ -24,6 +26,7 @@ from efhc_jax.cli.report import Report
 from efhc_jax.cli.run import Run
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.cli.verify import Verify
+from efhc_jax.cli.words import check_words
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 
@@ -45,6 +48,9 @@ COMMANDS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 2 for anything that the user can mend."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] in (["--version"], ["-V"]):
+        print(version())
+        return 0
     try:
         command = parse(arguments)
         return command.execute() or 0
@@ -67,20 +73,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the words ask for; a config file gives the defaults of the flags."""
-    defaults = _experiment_of_config(arguments)
+    """The command that the words ask for; a config file gives the defaults of the flags of a run."""
+    check_words(arguments)
+    defaults = _experiment_of_config(arguments) if arguments[:1] == ["run"] else None
     choices: Any = None
     for name, kind in COMMANDS.items():
-        default = Run(experiment=defaults) if kind is Run and defaults else kind()
-        choice = Annotated[kind, tyro.conf.subcommand(name, default=default)]  # type: ignore[valid-type]
+        given = {"default": Run(experiment=defaults)} if kind is Run and defaults else {}
+        choice = Annotated[kind, tyro.conf.subcommand(name, **given)]  # type: ignore[valid-type]
         choices = choice if choices is None else choices | choice
     return tyro.cli(
         choices,
-        args=arguments,
+        args=arguments or ["--help"],
         prog="efhc",
-        description="Simulate decentralized, event-triggered federated learning (EF-HC).",
+        description="Simulate decentralized, event-triggered federated learning (EF-HC).\n"
+        "`efhc --version` prints the versions.",
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
     )
+
+
+def version() -> str:
+    """The versions of this package and of JAX, which is not imported for it."""
+    return f"efhc-jax {__version__} (jax {importlib.metadata.version('jax')})"
 
 
 def _experiment_of_config(arguments: list[str]) -> Experiment | None:

@@ -15,7 +15,7 @@ from efhc_jax.cli.flags import OptionalFile
 class Animate:
     """Draw the network of a run over time as a GIF, from a file that was made with --audit."""
 
-    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """The netCDF file."""
     select: Annotated[tuple[str, ...], tyro.conf.arg(metavar="AXIS=VALUE …")] = ()
     """The run to show, where the file holds a sweep."""

@@ -16,7 +16,7 @@ from efhc_jax.errors import ExperimentError
 class Audit:
     """Check the paper's Theorem 1 and its assumptions on a run that was made with `efhc run --audit`."""
 
-    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """The netCDF file."""
     out: OptionalFile = None
     """Picture to draw of the consensus error and of F(w̄) − F*; PNG, PDF or SVG by its ending."""

@@ -34,7 +34,7 @@ class Data:
         for entry in describe():
             train, test = (f"{count:,}" for count in entry.samples)
             found = "yes" if entry.found else "no"
-            table.add_row(entry.name, train, test, found, entry.where or entry.note.split("\n")[0])
+            table.add_row(entry.name, train, test, found, entry.where or "not on this machine")
             if not entry.found:
                 hints.append(entry.note)
         console.print(table)

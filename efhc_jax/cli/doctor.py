@@ -19,7 +19,7 @@ class Doctor:
         from rich.table import Table
 
         from efhc_jax.cli.startup import start_jax
-        from efhc_jax.diagnosis import diagnose
+        from efhc_jax.diagnosis import diagnose, verdict
 
         start_jax()
         console = Console()
@@ -36,6 +36,5 @@ class Doctor:
             if check.advice:
                 text = f"{check.name}: {check.advice}"
                 console.print(text, highlight=False, soft_wrap=True, markup=False)
-        problems = sum(check.state == "problem" for check in checks)
-        console.print(f"{problems} problem{'s' * (problems != 1)}" if problems else "all is well")
-        return 1 if problems else 0
+        console.print(verdict(checks), highlight=False)
+        return 1 if any(check.state == "problem" for check in checks) else 0

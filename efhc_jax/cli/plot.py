@@ -23,7 +23,7 @@ class Plot:
     against this axis. With --x and --rows: a heat map; with --lead POLICY, of its lead over the others.
     """
 
-    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("sweep.nc")
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """The netCDF file, or a folder with one."""
     x: Word = None
     """Axis of the sweep along the bottom."""

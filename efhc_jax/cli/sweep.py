@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder, documentation
-from efhc_jax.config import Experiment
+from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.config import Experiment, sweep_from_toml
+from efhc_jax.docstrings import documentation
 from efhc_jax.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Sweep:
     seeds: int = 1
     """Number of seeds, from the seed on: an axis of its own when there are several."""
     config: OptionalFile = None
-    """TOML file with settings by the same names; flags overrule it."""
+    """TOML file with settings by the same names; a list is an axis, and flags override it."""
     out: Folder = Path("out/sweep")
     """Folder for the results. A sweep that was stopped goes on from there."""
     data_dir: OptionalFolder = None
@@ -92,7 +93,7 @@ class Sweep:
         from efhc_jax.sweeps import Grid, check_grid, predict, sweep
 
         grid = Grid.of(experiment, axes, self.nested)
-        check_grid(grid, self.given)
+        check_grid(grid, given=list(experiment.to_dict()))
         if not self.distributed:
             one_device_a_core(len(grid.experiments), self.batch)
         data = None
@@ -136,7 +137,7 @@ class Sweep:
 
     def plan(self) -> tuple[Experiment, dict[str, Sequence[Any]]]:
         """The settings that all runs share, and the axes."""
-        experiment = Experiment() if self.config is None else Experiment.from_toml(self.config)
+        experiment, listed = (Experiment(), {}) if self.config is None else sweep_from_toml(self.config)
         named = vars(self.settings).items()
         given = {name: list(values) for name, values in named if values is not None}
         for name, values in given.items():
@@ -145,20 +146,17 @@ class Sweep:
         fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
         if "budgets" in given:
             fixed["budgets"] = tuple(given.pop("budgets"))
-        axes: dict[str, Sequence[Any]] = {name: v for name, v in given.items() if len(v) > 1}
+        axes: dict[str, Sequence[Any]] = {name: v for name, v in listed.items() if name not in given}
+        axes |= {name: values for name, values in given.items() if len(values) > 1}
         if self.seeds < 1:
             raise ExperimentError(f"seeds={self.seeds}: give a whole number of 1 or more")
         if self.seeds > 1:
             if "seed" in axes:
-                raise ExperimentError("seeds: --seed already lists them; give one of the two")
+                where = "--seed" if "seed" in given else f"seed in {self.config}"
+                raise ExperimentError(f"seeds: {where} already lists them; give one of the two")
             first = fixed.get("seed", experiment.seed)
             axes["seed"] = range(first, first + self.seeds)
         return experiment.inherit(fixed), axes
-
-    @property
-    def given(self) -> list[str]:
-        """The settings that have a flag."""
-        return [name for name, values in vars(self.settings).items() if values is not None]
 
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console

@@ -23,7 +23,7 @@ class Verify:
     Ends with 0 if every value has the same bits, 1 if not, 2 if it cannot be run.
     """
 
-    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")] = Path("run.nc")
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """The netCDF file of a run or a sweep, or a folder with such files."""
     runs: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """How many runs of a sweep to do again, at least: whole batches are. All by default."""

@@ -2,6 +2,7 @@
 
 from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.data.sources import (
+    ADD_YOUR_OWN,
     DATASETS,
     Availability,
     Source,
@@ -13,6 +14,7 @@ from efhc_jax.data.sources import (
 from efhc_jax.data.splits import SPLITS, Shards, split_data
 
 __all__ = [
+    "ADD_YOUR_OWN",
     "DATASETS",
     "SPLITS",
     "Availability",

@@ -55,6 +55,11 @@ class Dataset(NamedTuple):
         height, width = self.train_images.shape[1:]
         return height, width
 
+    def _repr_html_(self) -> str:
+        from efhc_jax.notebooks import dataset_html
+
+        return dataset_html(self)
+
 
 def check_dataset(data: Dataset) -> Dataset:
     """The dataset, after a look at its arrays.

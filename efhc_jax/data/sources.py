@@ -8,6 +8,12 @@ from typing import NamedTuple
 from efhc_jax.data import fashion_mnist, mini, synthetic
 from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.names import known_name
+
+ADD_YOUR_OWN = (
+    "for data of your own give a Dataset as `data=` in Python, or add it to efhc_jax.data.DATASETS "
+    "(docs/extending.md)"
+)
 
 
 class Source(NamedTuple):
@@ -159,7 +165,10 @@ def _availability(name: str, source: Source) -> Availability:
 
 
 def _source(name: str) -> Source:
+    name = known_name(name, DATASETS)
     if name not in DATASETS:
         allowed = ", ".join(DATASETS)
-        raise ExperimentError(f"dataset={name!r}: no such dataset; choose one of: {allowed}")
+        raise ExperimentError(
+            f"dataset={name!r}: no such dataset; choose one of: {allowed}; {ADD_YOUR_OWN}"
+        )
     return DATASETS[name]

@@ -102,5 +102,4 @@ def _setting(classifier: str) -> Experiment:
 
 
 def _preset(name: str) -> Preset:
-    check_choice("preset", name, PRESETS)
-    return PRESETS[name]
+    return PRESETS[check_choice("preset", name, PRESETS)]

@@ -10,15 +10,25 @@ if TYPE_CHECKING:
 
 
 class Situation(NamedTuple):
-    """What the devices can look at in iteration k, before they decide."""
+    """What the devices can look at in iteration k, before they decide.
 
-    iteration: Int[Array, ""]  # k
-    deviation: Float[Array, "device"]  # e_i = n^(-1/q)·‖w_i − ŵ_i‖_q
-    decay: Float[Array, ""]  # γ(k)
+    Attributes:
+        iteration: k, from 0.
+        deviation: e_i = n^(-1/q)·‖w_i − ŵ_i‖_q, how far a model has moved since its last broadcast.
+        decay: γ(k), by which the thresholds shrink over time.
+        r: scale of the thresholds.
+        bandwidth: b_i = 1/ρ_i of each device.
+        coin: a random number for each device, uniform on [0, 1), new in every iteration.
+        broadcasts: how often each device has broadcast so far.
+    """
+
+    iteration: Int[Array, ""]
+    deviation: Float[Array, "device"]
+    decay: Float[Array, ""]
     r: Float[Array, ""]
-    bandwidth: Float[Array, "device"]  # b_i = 1/ρ_i
-    coin: Float[Array, "device"]  # uniform on [0, 1), new in every iteration
-    broadcasts: Int[Array, "device"]  # how often each device has broadcast so far
+    bandwidth: Float[Array, "device"]
+    coin: Float[Array, "device"]
+    broadcasts: Int[Array, "device"]
 
 
 class Policy(NamedTuple):

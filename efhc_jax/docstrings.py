@@ -1,0 +1,36 @@
+"""The text below each field of a class, which Python itself does not keep."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import textwrap
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def documentation(kind: type) -> dict[str, str]:
+    """The text below each field of a dataclass, by the field's name."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in itertools.pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+
+
+def explained(kind: Kind) -> Kind:
+    """Add the texts below the fields to the docstring, so that `help` shows them."""
+    try:
+        texts = documentation(kind)
+    except OSError:  # installed without its source
+        return kind
+    lines = [f"    {name}: {text}" for name, text in texts.items()]
+    kind.__doc__ = "\n".join([inspect.cleandoc(kind.__doc__ or ""), "", "Attributes:", *lines])
+    return kind

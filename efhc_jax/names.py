@@ -1,0 +1,110 @@
+"""Names as people write them: other spellings, words of other tools, and the nearest known name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+# What other simulators and papers call a field of `Experiment`, squashed.
+ALIASES: dict[str, str] = {
+    "lr": "learning_rate",
+    "stepsize": "learning_rate",
+    "lrdecay": "learning_rate_decay",
+    "clients": "devices",
+    "numclients": "devices",
+    "numdevices": "devices",
+    "nodes": "devices",
+    "numnodes": "devices",
+    "agents": "devices",
+    "workers": "devices",
+    "rounds": "iterations",
+    "numrounds": "iterations",
+    "epochs": "iterations",
+    "steps": "iterations",
+    "numsteps": "iterations",
+    "batch": "batch_size",
+    "bs": "batch_size",
+    "topology": "graph",
+    "algorithm": "policy",
+    "algo": "policy",
+    "radius": "connectivity",
+    "alpha": "dirichlet_alpha",
+    "partition": "split",
+    "data": "dataset",
+    "threshold": "r",
+    "bandwidth": "mean_bandwidth",
+    "evalinterval": "eval_every",
+    "evalfrequency": "eval_every",
+    "labelsperclient": "labels_per_device",
+    "classesperclient": "labels_per_device",
+}
+
+# Words for a value that are not a name here but have one or more that may be meant, by field, squashed.
+_OTHER_WORDS = {
+    "split": {
+        "noniid": "give 'dirichlet' (uneven shares, see dirichlet_alpha) or 'labels' "
+        "(labels_per_device labels each)"
+    },
+}
+
+
+def known_name(value: Any, names: Iterable[str]) -> Any:
+    """The known name that `value` spells in another way, or `value` itself.
+
+    Case does not count, nor whether words are joined by a hyphen, an underscore, a space or nothing.
+
+    Example:
+        >>> known_name("EF-HC", ["efhc", "gt"]), known_name("Fashion MNIST", ["fashion_mnist"])
+        ('efhc', 'fashion_mnist')
+        >>> known_name("efch", ["efhc", "gt"])
+        'efch'
+    """
+    names = list(names)
+    if not isinstance(value, str) or value in names:
+        return value
+    alike = [name for name in names if squashed(name) == squashed(value)]
+    return alike[0] if len(alike) == 1 else value
+
+
+def other_words(field: str, value: Any) -> str:
+    """What to give in place of a common word for something else; empty if it is none."""
+    return _OTHER_WORDS.get(field, {}).get(squashed(value), "")
+
+
+def meant(value: Any, names: Iterable[str]) -> str | None:
+    """The name that `value` spells in another way, or the only one that begins with it."""
+    names = list(names)
+    if not squashed(value):
+        return None
+    if (known := known_name(value, names)) in names:
+        return known
+    longer = [name for name in names if squashed(name).startswith(squashed(value))]
+    return longer[0] if len(longer) == 1 else None
+
+
+def meant_field(name: Any, fields: Iterable[str]) -> str | None:
+    """The field that `name` is, in another spelling, cut short, or by what other tools call it."""
+    fields = list(fields)
+    known, alias = known_name(name, fields), ALIASES.get(squashed(name))
+    return known if known in fields else alias if alias in fields else meant(name, fields)
+
+
+def nearest(value: Any, names: Iterable[str]) -> str | None:
+    """The name that is probably meant, if only because its letters are alike.
+
+    Example:
+        >>> nearest("watts", ["ring", "watts_strogatz"]), nearest("rnig", ["ring", "watts_strogatz"])
+        ('watts_strogatz', 'ring')
+    """
+    names = list(names)
+    if not isinstance(value, str):
+        return None
+    close = difflib.get_close_matches(value[:80], names, n=1)
+    return meant(value, names) or (close[0] if close else None)
+
+
+def squashed(name: Any) -> str:
+    """A name without case, hyphens, underscores and spaces."""
+    return re.sub(r"[-_\s]", "", name).lower() if isinstance(name, str) else ""
