@@ -19,8 +19,9 @@ extensions = [
     "sphinx.ext.napoleon",
     "commands",  # docs/extensions: the command line, as the program describes it
     "mathml",  # docs/extensions: formulas as MathML, so that pages need no network
+    "github",  # docs/extensions: pages that GitHub shows as well
 ]
-exclude_patterns = ["_build", "extensions", "performance/*.md"]  # the latter are included in their page
+exclude_patterns = ["_build", "extensions", "performance/*.md"]  # the latter are copied into their page
 suppress_warnings = ["toc.not_included"]  # tables that commands write are reached by links
 
 html_theme = "sphinx_book_theme"
@@ -40,7 +41,8 @@ html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "alert"]
+myst_fence_as_directive = ["math"]  # as on GitHub
 myst_heading_anchors = 3
 nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
@@ -56,8 +58,7 @@ napoleon_use_rtype = False
 napoleon_attr_annotations = False
 python_maximum_signature_line_length = 90
 add_module_names = False
-# Shapes and types of other libraries are shown as they are written, and lead nowhere. References in
-# the text use the role py:obj, and each of those must lead somewhere.
+# Shapes and types of other libraries are shown as written, without a link.
 nitpick_ignore_regex = [("py:class", ".*")]
 
 
