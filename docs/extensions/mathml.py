@@ -1,4 +1,4 @@
-r"""Formulas as MathML, made while building: browsers draw it themselves, so pages load nothing.
+r"""Formulas as MathML, converted at build time, so that pages load no JavaScript.
 
 A formula is numbered with `\tag{…}`, which GitHub understands too.
 """
