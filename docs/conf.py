@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages; `scripts/docs` calls it."""
+"""Sphinx configuration; run by `scripts/docs`."""
 
 import sys
 from pathlib import Path
@@ -17,11 +17,12 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "commands",  # docs/extensions: the command line, as the program describes it
+    "commands",  # docs/extensions: reference of the command line, from --help
     "mathml",  # docs/extensions: formulas as MathML, so that pages need no network
+    "github",  # docs/extensions: pages that also read well on GitHub
 ]
-exclude_patterns = ["_build", "extensions", "performance/*.md"]  # the latter are included in their page
-suppress_warnings = ["toc.not_included"]  # tables that commands write are reached by links
+exclude_patterns = ["_build", "extensions", "performance/*.md"]  # the latter are copied into their page
+suppress_warnings = ["toc.not_included"]  # generated tables are linked, not in the menu
 
 html_theme = "sphinx_book_theme"
 html_title = f"efhc-jax {release}"
@@ -29,7 +30,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "home_page_in_toc": True,
     "use_download_button": False,
-    # The search field stands above the list of pages, so the bar at the top has nothing to show.
+    # The search field is above the list of pages, so the bar at the top is empty.
     "navbar_start": [],
     "navbar_center": [],
     "navbar_end": [],
@@ -40,7 +41,8 @@ html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "alert"]
+myst_fence_as_directive = ["math"]  # as on GitHub
 myst_heading_anchors = 3
 nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
@@ -48,7 +50,7 @@ nb_execution_show_tb = True
 nb_execution_timeout = 180
 nb_execution_in_temp = True
 
-# Docstrings put code between single backticks.
+# Docstrings put code in single backticks.
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -56,14 +58,13 @@ napoleon_use_rtype = False
 napoleon_attr_annotations = False
 python_maximum_signature_line_length = 90
 add_module_names = False
-# Shapes and types of other libraries are shown as they are written, and lead nowhere. References in
-# the text use the role py:obj, and each of those must lead somewhere.
+# Shapes and types of other libraries are shown as written, without a link.
 nitpick_ignore_regex = [("py:class", ".*")]
 
 
 def setup(app):  # noqa: D103
-    # A line below a field is its description as it stands; napoleon would take what is before a colon
-    # for a type.
+    # The docstring of a field is its description as written; napoleon would interpret the text before a
+    # colon as a type.
     described = {}
 
     def before(app, what, name, obj, options, lines):

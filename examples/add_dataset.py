@@ -1,4 +1,4 @@
-"""A dataset in one file: stripes at four angles under noise, to be told apart.
+"""A dataset in one file: noisy stripes at four angles, one class per angle.
 
 Run it with: python examples/add_dataset.py
 """
@@ -12,7 +12,7 @@ TRAIN, TEST, SIZE, ANGLES = 2_000, 400, 28, 4
 
 
 def load() -> efhc.Dataset:
-    """Grey images as uint8 (sample, height, width), labels from 0; the same at every call."""
+    """Grayscale images as uint8 (sample, height, width), labels from 0; the same at every call."""
     rng = np.random.default_rng(0)
     train_labels, test_labels = (np.arange(n, dtype=np.int32) % ANGLES for n in (TRAIN, TEST))
     return efhc.Dataset(
@@ -21,7 +21,7 @@ def load() -> efhc.Dataset:
 
 
 def draw(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One image for each label: stripes at its angle."""
+    """One image per label: stripes at its angle."""
     y, x = np.mgrid[:SIZE, :SIZE]
     angle = np.pi * labels[:, None, None] / ANGLES
     waves = np.sin((x * np.cos(angle) + y * np.sin(angle)) / 2)
@@ -35,7 +35,7 @@ DATASETS["stripes"] = Source(
 
 
 def main() -> None:
-    """Four devices, each of which knows one angle, learn all of them."""
+    """Train four devices with one angle each, without and with communication."""
     experiment = efhc.Experiment(dataset="stripes", devices=4, iterations=1000, eval_every=100)
     for policy in ("local", "efhc"):
         run = efhc.simulate(experiment.replace(policy=policy))

@@ -1,4 +1,4 @@
-"""A graph in one file: two rooms in which everybody hears everybody, and one link between them.
+"""A graph in one file: two fully connected groups of devices with one link between them.
 
 Run it with: python examples/add_graph.py
 """
@@ -10,7 +10,7 @@ from efhc_jax.graphs import NetworkSettings
 
 
 def two_rooms(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:
-    """The links as pairs of devices (link, 2), each once, the smaller number first."""
+    """Links as pairs of devices (link, 2), each once, the smaller index first."""
     half = settings.devices // 2
     one, other = np.triu_indices(settings.devices, 1)
     same_room = (one < half) == (other < half)
@@ -22,7 +22,7 @@ efhc.GRAPHS["two_rooms"] = two_rooms
 
 
 def main() -> None:
-    """See how far the devices are from agreeing, beside a ring and a complete graph."""
+    """Compare its consensus error with that of a ring and a complete graph."""
     experiment = efhc.Experiment(dataset="fashion_mnist_mini", iterations=1000, eval_every=100)
     for graph in ("ring", "two_rooms", "complete"):
         run = efhc.simulate(experiment.replace(graph=graph))

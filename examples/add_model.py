@@ -1,4 +1,4 @@
-"""A model in one file: a perceptron with one hidden layer, written in Flax NNX.
+"""A model in one file: a perceptron with one hidden layer, in Flax NNX.
 
 Run it with: python examples/add_model.py
 """
@@ -10,7 +10,7 @@ import efhc_jax as efhc
 
 
 class Perceptron(nnx.Module):
-    """A layer of 32 and the scores; all of its state is `nnx.Param`."""
+    """A hidden layer of 32 units and an output layer; all state is `nnx.Param`."""
 
     def __init__(self, inputs: int, classes: int, rngs: nnx.Rngs):
         self.hidden = nnx.Linear(inputs, 32, rngs=rngs)
@@ -22,7 +22,7 @@ class Perceptron(nnx.Module):
 
 
 def perceptron(image_shape: tuple[int, int], classes: int) -> efhc.Model:
-    """The model for images of this shape; it is asked for once for each shape."""
+    """The model for images of this shape; called once per shape."""
     inputs = image_shape[0] * image_shape[1]
     loss = optax.softmax_cross_entropy_with_integer_labels
     return efhc.from_nnx(lambda rngs: Perceptron(inputs, classes, rngs), loss)

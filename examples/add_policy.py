@@ -1,15 +1,15 @@
-"""A policy in one file: EF-HC's trigger, with an allowance that no device overdraws.
+"""A policy in one file: EF-HC's trigger with a limit on how often a device broadcasts.
 
 Run it with: python examples/add_policy.py
 """
 
 import efhc_jax as efhc
 
-ALLOWANCE = 0.3  # broadcasts an iteration for a device of mean bandwidth
+ALLOWANCE = 0.3  # broadcasts per iteration of a device with the mean bandwidth
 
 
 def fires(now: efhc.Situation):
-    """Whose model has moved far enough, and who has not sent more than its share so far."""
+    """Devices whose model has moved far enough and that are within their share of broadcasts."""
     moved = now.deviation >= now.r / now.bandwidth * now.decay
     share = ALLOWANCE * now.bandwidth / now.bandwidth.mean()
     return moved & (now.broadcasts <= share * now.iteration)

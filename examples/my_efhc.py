@@ -1,6 +1,6 @@
-"""The whole command line with parts of your own: import them, and start it.
+"""The efhc command line with your own policy, graph, model and dataset.
 
-Run it as you would run efhc, for example:
+Use it like efhc, for example:
 python examples/my_efhc.py run --policy thrifty --graph two_rooms --dataset stripes --model perceptron \
     --learning-rate 0.1 --iterations 500
 """
@@ -14,7 +14,7 @@ import add_policy
 
 from efhc_jax.cli import main
 
-PARTS = add_dataset, add_graph, add_model, add_policy  # to import them is enough
+MEMBERS = add_dataset, add_graph, add_model, add_policy  # importing them registers them
 
 if __name__ == "__main__":
     sys.exit(main())

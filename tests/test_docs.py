@@ -1,11 +1,13 @@
-"""What the documentation says of the program is so."""
+"""The documentation agrees with the program, and reads on GitHub as in the site."""
 
 import contextlib
 import dataclasses
+import importlib
 import io
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -104,17 +106,96 @@ def test_the_faq_has_its_entries():
 
 
 def test_every_page_is_in_the_list_of_pages():
-    listed = set()
-    for tree in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL):
-        listed |= {line for line in tree.splitlines() if line and not line.startswith(":")}
+    """In the list that GitHub shows, and in the one that the site makes its menu of."""
+    index = (DOCS / "index.md").read_text()
+    shown = re.findall(r"^- \[.*?\]\((.*?)\.md\)", index, re.MULTILINE)
+    menu = []
+    for tree in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL):
+        menu += [line for line in tree.splitlines() if line and not line.startswith(":")]
     present = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.parents}
-    assert present - {"index"} <= listed
+    assert shown == menu
+    assert set(shown) == present - {"index"}
 
 
-def test_the_readme_leads_somewhere():
-    links = re.findall(r"\]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
-    assert len(links) > 10
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def links_of(page):
+    return re.findall(r"\]\(((?!http)[^)#]+)", without_code(page.read_text()))
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_links_lead_somewhere():
+    assert len(links_of(ROOT / "README.md")) > 10
+    broken = [
+        f"{page.name}: {link}"
+        for page in PAGES
+        for link in links_of(page)
+        if not (page.parent / link).exists()
+    ]
+    assert broken == []
+
+
+GENERATED = {"api", "inside"}  # by Sphinx; each says so in its first lines
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if DOCS in page.parents], ids=lambda page: page.stem
+)
+def test_pages_read_on_github(page):
+    """GitHub knows neither the roles nor the directives of MyST."""
+    text = page.read_text()
+    visible = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    assert re.findall(r"\{[\w:-]+\}`|^:::|^\(\w+\)=$|^\$\$ \(", visible, re.MULTILINE) == []
+    if page.stem in GENERATED:
+        assert "<!-- github -->" in text[:500]
+    else:
+        assert re.findall(r"^```\{.*", visible, re.MULTILINE) == []
+
+
+def test_copies_in_pages_are_up_to_date():
+    checked = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "copies", "--check"], capture_output=True
+    )
+    assert checked.returncode == 0, checked.stderr.decode()
+
+
+def test_every_example_is_in_the_guide():
+    guide = (DOCS / "extending.md").read_text()
+    examples = [path.name for path in (ROOT / "examples").glob("*.py")]
+    assert [name for name in examples if f"<!-- copy: examples/{name} -->" not in guide] == []
+
+
+def names_of(page):
+    """The Python names in backticks, as `efhc_jax.simulate` or `efhc.simulate(…)`."""
+    for code in re.findall(r"`([^`\n]+)`", without_code(page.read_text())):
+        yield from re.findall(r"(?<![\w./-])(?:efhc_jax|efhc)\.((?:\w+\.)*\w+)", code)
+
+
+def resolves(name):
+    """Whether a name of the package, dotted, is a module or something in one."""
+    found = efhc_jax
+    for position, part in enumerate(name.split("."), 1):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(".".join(["efhc_jax", *name.split(".")[:position]]))
+            except ImportError:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_names_on_a_page_exist(page):
+    assert [name for name in names_of(page) if not resolves(name)] == []
+
+
+def test_python_names_are_found_and_wrong_ones_are_noticed():
+    assert len(set(names_of(DOCS / "mathematics.md"))) > 30
+    assert resolves("theory.convexity")
+    assert not resolves("theory.concavity")
+    assert not resolves("simulated")
 
 
 def test_every_public_name_is_in_the_reference():
@@ -129,9 +210,8 @@ def test_every_variable_of_a_result_is_explained():
 
 
 def test_equations_have_the_papers_numbers():
-    """Sphinx counts labelled equations; the paper's fifteen stand in its order."""
-    labels = re.findall(r"^\$\$ \((\w+)\)$", (DOCS / "mathematics.md").read_text(), re.MULTILINE)
-    assert labels == [f"P{number}" for number in range(1, 16)]
+    numbers = re.findall(r"\\tag\{(\d+)\}", (DOCS / "mathematics.md").read_text())
+    assert numbers == [str(number) for number in range(1, 16)]
 
 
 def test_the_version_is_the_same_everywhere():

@@ -1,6 +1,6 @@
-"""The reference of the command line, from what the program itself prints for `--help`.
+"""Reference of the command line, generated from the output of `--help`.
 
-A page that has the line `<!-- efhc-commands -->` gets a section for every command in its place.
+The line `<!-- efhc-commands -->` of a page is replaced by a section per command.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from sphinx.application import Sphinx
 from efhc_jax.cli import COMMANDS, parse
 
 PLACE = "<!-- efhc-commands -->"
-_WIDE = "4000"  # columns, so that no description is wrapped
+_WIDE = "4000"  # columns, so that descriptions are not wrapped
 
 
 class Flag(NamedTuple):
     """A flag or an argument."""
 
-    name: str  # with what it takes, as "--r FLOAT"
+    name: str  # with the type of its value, as "--r FLOAT"
     description: str
 
 
 class Help(NamedTuple):
-    """What `--help` says."""
+    """Output of `--help`."""
 
     usage: str
     paragraphs: list[str]
@@ -36,20 +36,20 @@ class Help(NamedTuple):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Fill the page as it is read."""
+    """Register the event handler."""
     app.connect("source-read", fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put the commands into a page that asks for them."""
+    """Insert the commands into the page that has the marker."""
     if PLACE in source[0]:
         sections = (section(name, help_of(name)) for name in COMMANDS)
         source[0] = source[0].replace(PLACE, "\n".join(sections))
 
 
 def help_of(name: str) -> Help:
-    """Ask the program about one of its commands."""
+    """Run `efhc NAME --help` and parse its output."""
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # boxes are drawn in Unicode alone
     with (
         mock.patch.dict(os.environ, COLUMNS=_WIDE),
@@ -62,9 +62,9 @@ def help_of(name: str) -> Help:
 
 
 def read_help(text: str) -> Help:
-    """Take the printed text apart: paragraphs, then boxes of flags.
+    """Parse the printed text: paragraphs, then boxes of flags.
 
-    A flag begins at the left of its box. Its description follows after two spaces or more, on the same
+    A flag starts at the left of its box. Its description follows after at least two spaces, on the same
     line or on the next ones.
     """
     paragraphs: list[str] = []
@@ -80,7 +80,7 @@ def read_help(text: str) -> Help:
 
 
 def _read_line(line: str, flags: list[Flag]) -> None:
-    if line.startswith(" ") and flags:  # the description goes on
+    if line.startswith(" ") and flags:  # the description continues
         flags[-1] = flags[-1]._replace(description=f"{flags[-1].description} {line.strip()}".strip())
     elif re.match(r"--?\w|[A-Z]+( |$)", line):
         name, _, description = line.partition("  ")
@@ -103,5 +103,5 @@ def section(name: str, about: Help) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text with no markup but for code between backticks."""
+    """Escape all markup except code in backticks."""
     return re.sub(r"([*_$<{|\\])", r"\\\1", text)

@@ -1,0 +1,122 @@
+"""Odd wordings stay out of the documentation."""
+
+import io
+import re
+import tokenize
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Files to check, as patterns. Others to add: "README.md", "CONTRIBUTING.md", "efhc_jax/**/*.py".
+# Tables that commands write (docs/figure1, docs/performance) have the words of the package.
+CHECKED = [
+    "CHANGELOG.md",
+    "docs/*.md",
+    "docs/notebooks/*.md",
+    "docs/*.py",
+    "docs/extensions/*.py",
+    "examples/*",
+    "scripts/copies",
+]
+
+UNITS = "device|iteration|second|seed|run|run-iteration|step|gradient|image|pixel|class|model|link"
+
+
+class Wording(NamedTuple):
+    """A wording to avoid, as a regular expression, with the usual one and an example."""
+
+    avoid: str
+    instead: str
+    example: str
+
+
+WORDINGS = [
+    Wording(r"\bmend(s|ed|ing)?\b", "fix", "any of these mends it"),
+    Wording(r"\bgo(es|ing)? on\b|\bwent on\b", "resume, continue", "it goes on where it was"),
+    Wording(r"\boverrul\w+", "override", "a flag overrules the file"),
+    Wording(r"\bbesides?\b", "next to, also", "the file beside the results"),
+    Wording(r"\bpictures?\b", "figure, plot, frame", "open the picture"),
+    Wording(r"\bplaces\b", "positions", "the devices' places"),
+    Wording(r"\bgrey\b", "grayscale, gray", "grey images"),
+    Wording(
+        r"\ba device and (an )?iteration\b",
+        "per device per iteration",
+        "broadcasts a device and iteration",
+    ),
+    Wording(
+        rf"\b(once|twice|times|rows?|booleans?|labels|bytes|broadcasts|evaluations|iterations|time|µs|ms|GB)"
+        rf" an? ({UNITS})\b",
+        "per",
+        "841 iterations a second",
+    ),
+    Wording(r"\bas many as is good\b", "chosen automatically", "in batches of as many as is good"),
+    Wording(r"\bwhole inside\b", "full state", "keep the whole inside of every iteration"),
+    Wording(r"\brandomness comes from\b", "random seed", "where all randomness comes from"),
+    Wording(r"\bseeds do not decide\b", "inconclusive with … seeds", "20 seeds do not decide"),
+    Wording(r"\bholds, for an?\b", "holds, by a", "the claim holds, for a quarter of a point"),
+    Wording(r"\|\s*what\s*\|", "metric, description", "| variable | what |"),
+    Wording(r"(?m)^#+ What\b", "a heading that names the subject", "## What it says"),
+    Wording(r'"""What\b', "a first line that names the thing", '"""What the devices can look at."""'),
+]
+
+
+def prose(path):
+    """The text of a file that people read, with the rest blanked so that lines keep their numbers."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return _strings_and_comments(text)
+    for quoted in (
+        r"^```(text|console)\n.*?^```$",  # output of the program
+        r"^<!-- copy: docs/.*?^<!-- end of copy -->$",  # tables that commands write
+        r"^<!-- copy: efhc_jax/.*?^<!-- end of copy -->$",  # code of the package
+        r"`[^`\n]+`",  # names
+    ):
+        text = re.sub(
+            quoted, lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL | re.MULTILINE
+        )
+    return text
+
+
+def _strings_and_comments(source):
+    lines = [""] * (source.count("\n") + 1)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.STRING, tokenize.COMMENT):
+            for number, line in enumerate(token.string.splitlines(), token.start[0] - 1):
+                lines[number] += f" {line}"
+    return "\n".join(lines)
+
+
+def found_in(text):
+    """The wordings to avoid in a text, with their lines."""
+    for wording in WORDINGS:
+        for match in re.finditer(wording.avoid, text, re.IGNORECASE):
+            yield text.count("\n", 0, match.start()) + 1, match[0].strip(), wording.instead
+
+
+def files(patterns):
+    return sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
+
+
+@pytest.mark.parametrize("path", files(CHECKED), ids=lambda path: str(path.relative_to(ROOT)))
+def test_wordings(path):
+    found = [
+        f"{path.name}:{line}: {words!r}; say: {usual}" for line, words, usual in found_in(prose(path))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: wording.example)
+def test_every_wording_is_noticed(wording):
+    assert any(usual == wording.instead for _, _, usual in found_in(wording.example))
+
+
+def test_output_and_code_are_not_prose(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```text\niterations a second\n```\nThe `pictures` option.\n")
+    assert list(found_in(prose(page))) == []
+    module = tmp_path / "module.py"
+    module.write_text('places = 1\n\n\ndef f():\n    """What it does."""\n')
+    assert [line for line, _, _ in found_in(prose(module))] == [5]
