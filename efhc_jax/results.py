@@ -330,6 +330,12 @@ def _quiet() -> Iterator[None]:
 
 
 def file_stem(experiment: Experiment) -> str:
-    """A file name for an experiment: readable, and different where the settings are."""
-    digest = hashlib.sha256(experiment.to_json().encode()).hexdigest()[:8]
+    """A file name for an experiment: readable, and different where the settings are.
+
+    Defaults do not count, so that it stays the same when there are more settings.
+    """
+    defaults = json.loads(Experiment().to_json())
+    fields = json.loads(experiment.to_json()).items()
+    given = {name: value for name, value in fields if value != defaults[name]}
+    digest = hashlib.sha256(json.dumps(given).encode()).hexdigest()[:8]
     return f"{experiment.policy}-{experiment.model}-{experiment.dataset}-{digest}"

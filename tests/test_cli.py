@@ -95,7 +95,7 @@ def test_the_summary_is_what_the_run_gave():
 
 
 def test_flags_overrule_the_config(call, tmp_path):
-    written = EXPERIMENT.replace(policy="zt", r=7.0, seed=3, heterogeneity=0.2)
+    written = EXPERIMENT.replace(policy="gt", r=7.0, seed=3, heterogeneity=0.2)
     (tmp_path / "my.toml").write_text(written.to_toml())
     done = call("run", "--config", "my.toml", "--r", "9", "--out", "results")
     assert done.code == 0
@@ -162,7 +162,7 @@ def flag(field):
 
 
 def test_every_number_is_tried_out_of_range():
-    others = {"absent_train", "graph_file"}
+    others = {"absent_train", "allow_disconnected", "graph_file"}
     assert set(OUT_OF_RANGE) | set(FAMILIES) | others == set(EXPERIMENT.to_dict())
 
 
@@ -304,10 +304,32 @@ def test_a_run_that_diverges_keeps_what_came_before(call, tmp_path):
 def test_a_sweep_in_which_runs_diverge_is_finished(call, tmp_path):
     words = [*TINY, *WILD, "--learning-rate", "0.01", "1e6", "--seeds", "2"]
     done = call("sweep", *words, "--out", "results")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (1, "")
     grid = efhc.load(tmp_path / "results" / "sweep.nc")
     assert (grid.diverged_at.sel(learning_rate=1e6) > 0).all()
     assert (grid.diverged_at.sel(learning_rate=0.01) == -1).all()
+    assert "2 of 4 runs diverged" in done.out
+    (gone,) = [line for line in done.out.splitlines() if "1000000.0" in line]
+    cells = [cell.strip() for cell in gone.strip(" │").split("│")]
+    assert cells[1:4] == ["–"] * 3, "what they spent until then is not what they cost"
+    assert cells[4].startswith("2 of 2 seeds")
+
+
+def test_a_table_counts_the_seeds_of_its_means():
+    from efhc_jax.cli.sweep import sweep_table
+
+    base = EXPERIMENT.replace(eval_every=20, iterations=20)
+    grid = efhc.sweep(base, r=[5.0, 50.0], seed=range(3))
+    grid["diverged_at"][0, 1] = 7
+    for name in ("accuracy", "broadcasts"):
+        grid[name] = grid[name].astype(float)
+        grid[name][0, 1, 1] = np.nan
+    grid.transmission_time[0, 1, 6:] = np.nan
+    columns = [list(column.cells) for column in sweep_table(grid).columns]
+    assert columns[-1] == ["1 of 3 seeds, from iteration 7", ""]
+    total = grid.transmission_time.sum("step", skipna=False)
+    assert columns[2][0].split(" ±")[0] == f"{float(total[0].mean()):,.0f}"
+    assert columns[2][0] != "–"
 
 
 @pytest.mark.parametrize("command", ["run", "sweep"])
@@ -565,12 +587,12 @@ def test_a_sweep_of_policies_is_drawn(call, tmp_path):
 
 
 def test_a_config_gives_a_sweep_its_settings(call, tmp_path):
-    (tmp_path / "my.toml").write_text(EXPERIMENT.replace(policy="rg", seed=5).to_toml())
+    (tmp_path / "my.toml").write_text(EXPERIMENT.replace(policy="gt", seed=5).to_toml())
     words = ["--r", "3", "--seeds", "8", "--budgets", "10", "30", "--out", "results"]
     assert call("sweep", "--config", "my.toml", *words).code == 0
     grid = efhc.load(tmp_path / "results" / "sweep.nc")
     base = efhc.Experiment.from_json(grid.attrs["experiment"])
-    assert (base.policy, base.r, base.iterations) == ("rg", 3.0, 20)
+    assert (base.policy, base.r, base.iterations) == ("gt", 3.0, 20)
     assert grid.seed.values.tolist() == list(range(5, 13))
 
 
@@ -661,17 +683,17 @@ def test_a_plot_of_a_run(call, tmp_path):
         (["--x", "r", "--hue", "polcy"], ["polcy: not an axis"]),
         (["--x", "r", "--rows", "devices"], ["devices: not an axis"]),
         (["--x", "r", "--rows", "r"], ["r: used twice"]),
-        (["--rows", "r"], ["a heat map needs --x and --rows"]),
-        (["--x", "r", "--lead", "efhc"], ["lead=efhc: is drawn as a heat map, which needs --rows"]),
+        (["--rows", "r"], ["rows=r: a heat map is drawn against an axis"]),
+        (["--x", "r", "--lead", "efhc"], ["lead=efhc: is drawn as a heat map; give rows"]),
         ([], ["r: the sweep has [5.0, 50.0]", "--select r=5.0"]),
         (["--x", "r", "--out", "picture.gif"], ["out=picture.gif", ".png, .pdf or .svg"]),
         (["--x", "r", "--budget", "11"], ["budget=11", "[10.0, 30.0]"]),
         (["--x", "r", "--budget", "10", "--y", "test_loss"], ["y=test_loss", "only the accuracy"]),
         (["--x", "r", "--iteration", "11"], ["iteration=11: not evaluated then; try 10"]),
         (["--x", "r", "--select", "policy"], ["select='policy'", "give AXIS=VALUE"]),
-        (["--x", "r", "--select", "devices=5"], ["select='devices=5'", "axis of the sweep"]),
-        (["--x", "r", "--select", "policy=rg"], ["select='policy=rg'", "['efhc', 'zt']"]),
-        (["--x", "r", "--select", "r=7"], ["select='r=7'", "[5.0, 50.0]"]),
+        (["--x", "r", "--select", "devices=5"], ["select='devices'", "axis of the sweep"]),
+        (["--x", "r", "--select", "policy=rg"], ["select=policy=rg", "['efhc', 'zt']"]),
+        (["--x", "r", "--select", "r=7"], ["select=r=7", "[5.0, 50.0]"]),
     ],
 )
 def test_a_plot_that_makes_no_sense_is_refused(call, sweep_folder, tmp_path, words, parts):
