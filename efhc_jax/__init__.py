@@ -1,6 +1,6 @@
 """EF-HC: decentralized, event-triggered federated learning, simulated in matrix form on JAX.
 
-Names are imported when they are first used, so that `import efhc_jax` costs nothing.
+Names are imported when they are first used, so that `import efhc_jax` is cheap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What went on in one run, iteration by iteration: who broadcast, and which links carried models."""
+"""Broadcasts and links in use in every iteration of a run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Activity(NamedTuple):
-    """Who broadcast, and what the links did. All booleans but the links themselves."""
+    """Broadcasts and links of a run; boolean arrays, except for the links themselves."""
 
-    links: np.ndarray  # int (link, 2), every pair that was ever linked
+    links: np.ndarray  # int (link, 2), every pair of devices that was ever linked
     fired: np.ndarray  # (step, device)
-    up: np.ndarray  # (step, link), whether the link was there
-    used: np.ndarray  # (step, link), whether it carried models
+    up: np.ndarray  # (step, link), whether the link was up
+    used: np.ndarray  # (step, link), whether it carried parameters
 
 
 def activity_of(run: xarray.Dataset) -> Activity | None:
-    """What one run did, if it was recorded (`audit=True`, or `--audit`)."""
+    """The activity of one run, or None if it was not recorded (`audit=True`, or `--audit`)."""
     if "fired" not in run or "adjacency" not in run:
         return None
     fired, adjacency = run.fired.values.astype(bool), run.adjacency.values.astype(bool)
@@ -36,11 +36,11 @@ def activity_of(run: xarray.Dataset) -> Activity | None:
 
 
 def one_run(grid: xarray.Dataset, choice: Mapping[str, int]) -> xarray.Dataset:
-    """One run of a sweep, as if it had been run alone: without what fills up shorter runs.
+    """One run of a sweep, without the padding of shorter runs.
 
     Args:
         grid: a sweep, or a run.
-        choice: a position on each axis.
+        choice: an index along each axis.
     """
     run = grid.isel(choice)
     if "axes" not in grid.attrs:
@@ -55,6 +55,6 @@ def one_run(grid: xarray.Dataset, choice: Mapping[str, int]) -> xarray.Dataset:
 
 
 def weak_devices(run: xarray.Dataset) -> np.ndarray:
-    """Whether each device has less bandwidth than the mean of all."""
+    """Whether each device has less than the mean bandwidth."""
     bandwidth = run.bandwidth.values
     return np.asarray(bandwidth < bandwidth.mean() * (1 - 1e-6))

@@ -1,4 +1,4 @@
-"""What a sweep says: intervals over seeds, paired differences, accuracy within a budget."""
+"""Statistics of a sweep: intervals over seeds, paired differences, accuracy at a budget."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ _RESAMPLES = 10_000
 
 
 class Interval(NamedTuple):
-    """A mean over seeds, where it lies with the given confidence, and how many seeds there were."""
+    """A mean over seeds with its confidence interval and the number of seeds."""
 
     mean: xarray.DataArray
     low: xarray.DataArray
     high: xarray.DataArray
-    seeds: xarray.DataArray  # those that have a value: a run that diverged, or missed a budget, has none
+    seeds: (
+        xarray.DataArray
+    )  # number of seeds with a value; runs that diverged or missed a budget have none
 
 
 def interval(
@@ -35,15 +37,15 @@ def interval(
     """Mean over a dimension, with its confidence interval.
 
     Args:
-        values: one value for each seed, and whatever else.
+        values: one value per seed, with any other dimensions.
         over: the dimension of independent repetitions.
-        confidence: the share of intervals that hold the true mean.
+        confidence: the probability that an interval contains the true mean.
         method: "student" for the t interval, "bootstrap" for percentiles of 10,000 resampled means.
 
     Returns:
-        Four arrays without the dimension: the mean, the ends of the interval, and the number of
-        repetitions with a value, over which both are taken. With fewer than two there is no interval,
-        and low and high are NaN.
+        Four arrays without the dimension: the mean, the bounds of the interval, and the number of
+        repetitions with a value, from which both are computed. With fewer than two, low and high are
+        NaN.
     """
     if over not in values.dims:
         values = values.expand_dims(over)
@@ -59,7 +61,7 @@ def interval(
 def _student(
     values: xarray.DataArray, over: str, confidence: float
 ) -> tuple[xarray.DataArray, xarray.DataArray]:
-    """The ends of the t interval."""
+    """The bounds of the t interval."""
     import xarray
     from scipy.stats import t
 
@@ -106,15 +108,15 @@ def compare(
 
     Args:
         grid: a sweep with several seeds.
-        axis: what to compare along, for example "policy".
+        axis: the axis to compare along, for example "policy".
         baseline: the value of the axis that the others are compared with, for example "zt".
-        variable: what to compare; it is averaged over devices.
-        confidence: the share of intervals that hold the true difference.
+        variable: the variable to compare; it is averaged over devices.
+        confidence: the probability that an interval contains the true difference.
         method: "student" or "bootstrap".
 
     Returns:
         `difference`, `low`, `high` and `seeds`, for every other value of the axis. `seeds` is the
-        number of pairs behind the difference: a seed counts where both of its runs have a value.
+        number of pairs: a seed counts if both of its runs have a value.
 
     Example:
         >>> import efhc_jax as efhc
@@ -136,7 +138,7 @@ def compare_values(
     confidence: float = 0.95,
     method: Method = "student",
 ) -> xarray.Dataset:
-    """What `compare` gives, for values (…, seed) that have been taken from a sweep."""
+    """The same as `compare`, for values (…, seed) that have been taken from a sweep."""
     import xarray
 
     check_dimension(values, axis)
@@ -154,23 +156,23 @@ def compare_values(
 
 
 def at_budget(grid: xarray.Dataset, budget: float | list[float]) -> xarray.DataArray:
-    """Each device's accuracy after the first iteration whose cumulative transmission time reaches it.
+    """Accuracy of each device after the first iteration whose cumulative transmission time reaches a budget.
 
-    The models of exactly that iteration were evaluated: nothing is interpolated. NaN where a run ended
+    The models of exactly that iteration were evaluated; nothing is interpolated. NaN if a run ended
     before.
 
     Args:
         grid: a run or a sweep of an experiment with `budgets`.
-        budget: one or more of these.
+        budget: one or more of these budgets.
     """
     if "accuracy_at_budget" not in grid:
         raise ExperimentError(
-            "budgets: none were chosen before the run; give Experiment(budgets=[…]) and run again"
+            "budgets: none were set before the run; give Experiment(budgets=[…]) and run again"
         )
     known = grid.budget.values.tolist()
     for one in np.atleast_1d(budget).tolist():
         if one not in known:
-            raise ExperimentError(f"budget={one:g}: not chosen before the run; there are {known}")
+            raise ExperimentError(f"budget={one:g}: not set before the run; choose from {known}")
     return grid.accuracy_at_budget.sel(budget=budget)
 
 
@@ -181,16 +183,16 @@ def check_variable(grid: xarray.Dataset, variable: str) -> None:
 
 
 def per_run(grid: xarray.Dataset, variable: str) -> xarray.DataArray:
-    """A variable with its mean over devices taken."""
+    """A variable, averaged over devices."""
     check_variable(grid, variable)
     values = grid[variable]
     return values.mean("device") if "device" in values.dims else values
 
 
 def check_dimension(values: xarray.DataArray, axis: str) -> None:
-    """Raise unless the values were swept over the axis."""
+    """Raise unless the values have the axis."""
     if not values.dims:
-        raise ExperimentError(f"{axis}: not an axis; this is a single run, without any")
+        raise ExperimentError(f"{axis}: not an axis; this is a single run, which has none")
     if axis not in values.dims:
         raise ExperimentError(
             f"{axis}: not an axis of this sweep; it has {', '.join(map(str, values.dims))}"

@@ -1,4 +1,4 @@
-"""A run as a moving picture: devices coloured by accuracy, links that light up when they are used."""
+"""Animation of a run: devices coloured by accuracy, links highlighted when they are used."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-_SECONDS = 0.1  # that each picture is shown
-_PAUSE = 2.0  # and the last one
-_COLORS = 64  # in the palette of the GIF
+_SECONDS = 0.1  # duration of a frame
+_PAUSE = 2.0  # duration of the last frame
+_COLORS = 64  # size of the palette of the GIF
 _IN_USE, _LINK, _SIGN = "#D55E00", "#B8BDC4", "#6B7280"
 
 
 def animate(
     run: xarray.Dataset, out: str | Path, frames: int = 120, progress: bool | None = None
 ) -> Path:
-    """Write a GIF of one run's network.
+    """Write a GIF of the network of a run.
 
-    Each picture is one iteration, and they are spread evenly over the run: links light up that carry
-    models in it, and devices that broadcast have a ring.
+    Each frame is one iteration, and frames are spread evenly over the run. Links that carry parameters
+    are highlighted, and devices that broadcast have a ring.
 
     Args:
-        run: what `simulate(…, audit=True)` or `efhc run --audit` gave.
+        run: the result of `simulate(…, audit=True)` or `efhc run --audit`.
         out: the GIF to write.
-        frames: how many pictures, if the run has as many iterations.
-        progress: show a bar; by default only on a terminal.
+        frames: number of frames; at most one per iteration.
+        progress: show a progress bar; by default only on a terminal.
 
     Raises:
-        ExperimentError: the run did not keep what this takes, or `out` does not end in .gif.
+        ExperimentError: the run was not recorded for an audit, or `out` does not end in .gif.
     """
     from PIL import Image
 
@@ -53,7 +53,7 @@ def animate(
     activity = activity_of(run)
     if activity is None or not len(activity.fired):
         raise ExperimentError(
-            "animate: the run did not keep its graphs and broadcasts; run it again with audit=True, "
+            "animate: the run did not record its graphs and broadcasts; run it again with audit=True, "
             "or efhc run --audit"
         )
     iterations = np.unique(np.linspace(0, len(activity.fired) - 1, frames).round().astype(int))
@@ -74,7 +74,7 @@ def animate(
 
 
 class _Scene:
-    """The picture, drawn once; `at` changes what moves in it."""
+    """A frame, drawn once; `at` updates it for an iteration."""
 
     def __init__(self, run: xarray.Dataset, activity: Activity):
         from matplotlib.collections import LineCollection
@@ -141,7 +141,7 @@ class _Scene:
 
 
 def _canvas() -> tuple[Figure, Any, Any]:
-    """A figure with a square for the network and a strip for the colours."""
+    """A figure with a square for the network and a strip for the colour bar."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

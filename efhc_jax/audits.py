@@ -1,4 +1,4 @@
-"""Whether the assumptions of Theorem 1 hold for a run, and what threshold its guideline suggests."""
+"""Audit of a run against the assumptions of Theorem 1, and the guideline for thresholds."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from efhc_jax.theory import Finding, Optimum, PowerDecay
 if TYPE_CHECKING:
     import xarray
 
-_LOCAL_ITERATIONS = 300  # of the short run from which gradients are estimated
+_LOCAL_ITERATIONS = 300  # length of the run from which gradients are estimated
 
 
 def audit(
     run: xarray.Dataset, data: Dataset | None = None, optimum: Optimum | None = None
 ) -> list[Finding]:
-    """Check every assumption of the theorem on a run, and the theorem itself.
+    """Check a run against every assumption of the theorem, and against the theorem itself.
 
-    For convex models this solves for the least global loss F*, which takes some seconds to minutes.
+    For convex models this computes the minimum F* of the global loss, which takes seconds to minutes.
 
     Args:
-        run: what `simulate(…, audit=True)` or `efhc run --audit` gave.
-        data: what it was trained on, if it was a dataset of your own.
-        optimum: F*, if `least_loss` of the same model, data and split has been found before.
+        run: the result of `simulate(…, audit=True)` or `efhc run --audit`.
+        data: the dataset that it was trained on, if it is a custom one.
+        optimum: F*, if `least_loss` of the same model, data and split is already known.
 
     Returns:
-        One finding for each assumption or remark, with the number behind it.
+        One finding per assumption or remark, with the measured value.
 
     Raises:
-        ExperimentError: the run did not keep what this takes.
+        ExperimentError: the run was not recorded for an audit.
     """
     if "fired" not in run or "adjacency" not in run:
         raise ExperimentError(
-            "audit: the run did not keep its graphs and broadcasts; run it again with audit=True, "
+            "audit: the run did not record its graphs and broadcasts; run it again with audit=True, "
             "or efhc run --audit"
         )
     if not run.sizes["step"]:
-        raise ExperimentError("audit: the run diverged at once, so there is nothing to look at")
+        raise ExperimentError("audit: the run diverged in its first iteration; nothing to check")
     experiment = Experiment.from_json(run.attrs["experiment"])
     if data is not None:
         data_of(run, data)
@@ -65,7 +65,7 @@ def audit(
     findings += theory.step_sizes(schedule)
     findings.append(theory.physical_connectivity(graphs))
     findings.append(theory.bounded_waits(fired))
-    if not policy.coordinated:  # with a coordinator it needs no links
+    if not policy.coordinated:  # a coordinator needs no links
         findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
     findings.append(theory.threshold_decay(schedule, schedule))
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
@@ -74,16 +74,16 @@ def audit(
 
 
 def schedule_of(experiment: Experiment) -> PowerDecay:
-    """α(k) of an experiment, and with it γ(k)."""
+    """α(k) of an experiment, which is also γ(k)."""
     e = experiment
     return PowerDecay(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay)
 
 
 def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
-    """F* of an experiment's problem, which its policy and network have no part in.
+    """F* of an experiment; it does not depend on the policy or the network.
 
     Returns:
-        None where the model is not known to be convex.
+        F*, or None if the model is not known to be convex.
     """
     from efhc_jax.optimum import CONVEX, find_optimum
     from efhc_jax.scenario import split_of
@@ -94,24 +94,24 @@ def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
 
 
 class Suggestion(NamedTuple):
-    """A scale for the thresholds, and what it then gave."""
+    """A scale for the thresholds, and the interval between broadcasts that it gives."""
 
     r: float
     largest_gradient: float  # L∞, estimated from a short run without communication
-    interval: float  # iterations between two broadcasts of a device, with this r
+    interval: float  # mean number of iterations between broadcasts of a device, with this r
 
 
 def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None) -> Suggestion:
-    """The r of Remark 2 for about one broadcast every so many iterations: r = (1/ρ)·K·L∞.
+    """The r of Remark 2 for about one broadcast in K iterations: r = (1/ρ)·K·L∞.
 
     L∞ is the largest gradient entry of a short local run, 1/ρ the mean bandwidth. The guideline assumes
-    the largest possible steps in every entry, so devices really broadcast less often, and much less in
-    norms that average over entries; the interval that this r gave is returned beside it.
+    the largest possible step in every entry, so devices broadcast less often than that, and much less
+    with norms that average over entries. The measured interval is therefore returned as well.
 
     Args:
-        experiment: for what.
-        every: K, the wanted iterations between two broadcasts.
-        data: a dataset of your own, in place of the one that the experiment names.
+        experiment: the experiment to suggest r for.
+        every: K, the desired number of iterations between broadcasts.
+        data: a dataset to use instead of the one that the experiment names.
     """
     from efhc_jax.simulation import simulate
 
@@ -132,7 +132,7 @@ def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None)
 
 def _gradients(experiment: Experiment, run: xarray.Dataset, data: Dataset | None) -> Finding:
     norms = run.gradient_norm.values, run.largest_gradient.values
-    if data is None:  # the bound needs the images; what was seen does not
+    if data is None:  # the bound needs the images; the measured values do not
         return theory.bounded_gradients(*norms, None)
     bounds = theory.gradient_bounds(experiment.model, data.train_images, data.classes)
     return theory.bounded_gradients(*norms, bounds)
@@ -141,16 +141,16 @@ def _gradients(experiment: Experiment, run: xarray.Dataset, data: Dataset | None
 def _optimality(
     experiment: Experiment, run: xarray.Dataset, data: Dataset | None, optimum: Optimum | None
 ) -> Finding:
-    """Part (b) of the theorem, as far as the run went."""
+    """Part (b) of the theorem: F(w̄) − F* in this run."""
     from efhc_jax.optimum import CONVEX
 
     unknown = None
     if experiment.model not in CONVEX:
-        unknown = f"{experiment.model} is not known to be convex: there is no F* to compare with"
+        unknown = f"{experiment.model} is not known to be convex, so there is no F* to compare with"
     elif "global_loss" not in run:
-        unknown = "the run did not keep F(w̄); run it again"
+        unknown = "the run did not record F(w̄); run it again"
     elif data is None:
-        unknown = "the training data, for which F* is solved, are not on this machine"
+        unknown = "the training data, which F* depends on, are not on this machine"
     optimum = optimum or (least_loss(experiment, data) if unknown is None and data is not None else None)
     if unknown is not None or optimum is None:
         return Finding(theory.OPTIMALITY, theory.UNKNOWN, str(unknown), None)

@@ -1,7 +1,7 @@
-"""Accuracy within a transmission budget, taken exactly: the models of the iteration that reaches it.
+"""Accuracy at a transmission budget: that of the models of the iteration that reaches it.
 
-A budget is reached by the first iteration after which the cumulative transmission time is no less
-than it. A purse watches for that iteration inside the compiled program and keeps its models.
+A budget is reached by the first iteration after which the cumulative transmission time is at least the
+budget. A purse detects that iteration inside the compiled program and keeps its models.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from efhc_jax.mixing import for_each
 
 
 class Purse(NamedTuple):
-    """What one run has spent, and its models when each budget was reached."""
+    """The transmission time that a run has spent, and its models when each budget was reached."""
 
     spent: Float[Array, ""]  # cumulative transmission time
-    error: Float[Array, ""]  # what rounding has taken from it
+    error: Float[Array, ""]  # its rounding error
     reached: Int[Array, "budget"]  # iterations done when the budget was reached, or −1
     weights: Float[Array, "budget device *parameters"]
 
 
 def open_purses(runs: int, budgets: int, weights: Float[Array, "run device *parameters"]) -> Purse:
-    """Purses from which nothing has been spent."""
+    """Purses of runs that have spent nothing."""
     nothing = jnp.zeros(runs, weights.dtype)
     kept = jnp.broadcast_to(weights[:, None], (runs, budgets, *weights.shape[1:]))
     return Purse(nothing, nothing, jnp.full((runs, budgets), -1, jnp.int32), kept)
@@ -39,17 +39,17 @@ def spend(
     weights: Float[Array, "device *parameters"],
     rest: Float[Array, "budget"] | float = 0.0,
 ) -> Purse:
-    """Account for one iteration, and keep its models where it is the one that reaches a budget.
+    """Add the time of one iteration, and keep its models if it reaches a budget.
 
-    The sum is kept exactly in two numbers: a plain one in 32 bits would drift within a long run.
-    `rest` is what rounding took from the budgets.
+    The sum is kept in two numbers, because a single one in 32 bits would drift in a long run. `rest` is
+    the rounding error of the budgets.
     """
     added = purse.spent + time
     part = added - purse.spent
     lost = (purse.spent - (added - part)) + (time - part) + purse.error
     spent = added + lost
     error = lost - (spent - added)
-    # spent + error ≥ budgets + rest, without losing the small parts in the sums
+    # spent + error ≥ budgets + rest, in an order that does not round the small parts away
     enough = (spent - budgets) + (error - rest) >= 0
     now = enough & (purse.reached < 0)
     return Purse(
@@ -61,7 +61,7 @@ def spend(
 
 
 def top_up(purses: Purse, spent: np.ndarray) -> Purse:
-    """The purses with the exact amounts (run,) of 64-bit sums that were kept on the host."""
+    """The purses with the exact amounts (run,), summed in 64 bits on the host."""
     rounded = spent.astype(purses.spent.dtype)
     error = (spent - rounded).astype(rounded.dtype)
     return purses._replace(spent=jnp.asarray(rounded), error=jnp.asarray(error))
@@ -71,9 +71,9 @@ def may_reach(most: np.ndarray, budgets: np.ndarray, reached: np.ndarray) -> boo
     """Whether any run can reach a budget that it has not yet reached.
 
     Args:
-        most: the most that each run can have spent by the next look (run,).
+        most: upper bound of what each run will have spent at the next check (run,).
         budgets: (run, budget).
         reached: −1 where a budget has not been reached (run, budget).
     """
-    room = 1 + 1e-6  # for the rounding of single times
+    room = 1 + 1e-6  # for rounding of the individual times
     return bool(((most * room)[:, None] >= budgets)[reached < 0].any())

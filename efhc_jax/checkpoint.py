@@ -1,4 +1,4 @@
-"""A batch in progress, kept on disk so that a crash costs a minute and not a day."""
+"""Checkpoints of a batch in progress, so that a crash costs a minute and not a day."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import numpy as np
 
 from efhc_jax.errors import DataError
 
-FORMAT = 2  # of what is stored
+FORMAT = 2  # version of the layout of a checkpoint
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
 
 class Checkpoints:
-    """Saves nested dicts of arrays now and then, and gives back the newest.
+    """Checkpoints of nested dicts of arrays.
 
     Args:
-        folder: where they are kept; removed by `clear`.
-        seconds: the least time from one to the next.
-        belongs_to: what they are of; one of something else is refused.
+        folder: the folder of the checkpoints; `clear` removes it.
+        seconds: minimum time between checkpoints.
+        belongs_to: identifies the run; a checkpoint of another run is rejected.
     """
 
     def __init__(self, folder: str | Path, seconds: float = 60.0, belongs_to: str = ""):
@@ -37,11 +37,11 @@ class Checkpoints:
         self._manager: Any = None
 
     def due(self) -> bool:
-        """Whether it is time for the next."""
+        """Whether it is time for the next checkpoint."""
         return time.monotonic() - self._last >= self.seconds
 
     def save(self, position: int, tree: dict[str, Any]) -> None:
-        """Keep `tree`; on return it is on disk in full. Only the two newest are kept.
+        """Save `tree`; on return it is on disk. Only the two newest checkpoints are kept.
 
         Raises:
             DataError: the disk is full, or cannot be written to.
@@ -57,15 +57,15 @@ class Checkpoints:
             reason = next((text for text in _REASONS if text in str(error)), _first_line(error))
             raise DataError(
                 f"{self.folder}: no checkpoint could be saved ({reason}); "
-                "mend that, and the same command goes on from what was saved before"
+                "fix that, and run the same command again to resume from the last checkpoint"
             ) from None
         self._last = time.monotonic()
 
     def newest(self) -> dict[str, Any] | None:
-        """What was saved last, or None.
+        """The newest checkpoint, or None.
 
         Raises:
-            DataError: there is something that cannot be read, or belongs to something else.
+            DataError: it cannot be read, or belongs to another run.
         """
         if not self.folder.exists():
             return None
@@ -87,7 +87,7 @@ class Checkpoints:
         if label.get("checksum") != _checksum(tree):
             raise self._refusal("is damaged (its checksum is wrong)")
         if label.get("owner") != self._owner:
-            raise self._refusal("is of another run, or of other data")
+            raise self._refusal("belongs to another run, or to other data")
         return tree
 
     def _refusal(self, what: str) -> DataError:
@@ -96,7 +96,7 @@ class Checkpoints:
         )
 
     def clear(self) -> None:
-        """Remove what is no longer needed."""
+        """Remove the checkpoints."""
         if self._manager is not None:
             self._manager.close()
             self._manager = None
@@ -107,7 +107,7 @@ class Checkpoints:
             import orbax.checkpoint as ocp
 
             _hush()
-            logging.getLogger("absl").setLevel(logging.CRITICAL)  # what goes wrong is raised as well
+            logging.getLogger("absl").setLevel(logging.CRITICAL)  # errors are raised as well
             options = ocp.CheckpointManagerOptions(
                 max_to_keep=2, create=True, cleanup_tmp_directories=True
             )
@@ -116,7 +116,7 @@ class Checkpoints:
 
 
 def _hush() -> None:
-    """Keep threads of the storage layer quiet that answer after what they worked on has failed."""
+    """Silence threads of the storage layer that finish after their operation has failed."""
     before = sys.unraisablehook
 
     def hook(late: Any) -> None:
@@ -129,7 +129,7 @@ def _hush() -> None:
 
 
 def _checksum(tree: dict[str, Any]) -> int:
-    """Of all arrays and their names, in an order that does not depend on how they were put together."""
+    """Checksum of all arrays and their names, independent of the order of insertion."""
     import jax
 
     checksum = 0

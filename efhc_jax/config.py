@@ -1,6 +1,6 @@
-"""What a person writes: an `Experiment`, checked the moment it is made.
+"""The settings of a run: `Experiment`, checked when it is created.
 
-Nothing here touches JAX, so that the command line answers at once.
+This module does not import JAX, so that the command line starts quickly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from efhc_jax.policies import POLICIES
 
 
 def _names_checked(kind: Kind) -> Kind:
-    """Let an unknown name of a field meet `check_names`, not Python's own TypeError."""
+    """Check names of fields with `check_names` before Python raises its own TypeError."""
     make = kind.__dict__["__init__"]
 
     @functools.wraps(make)
@@ -45,7 +45,7 @@ def _names_checked(kind: Kind) -> Kind:
 @_names_checked
 @dataclass(frozen=True)
 class Experiment:
-    """One run, in full. Every default is the paper's SVM setting.
+    """All settings of one run. The defaults are the paper's SVM setting.
 
     Example:
         >>> Experiment(policy="zt", devices=20).policy
@@ -53,62 +53,62 @@ class Experiment:
     """
 
     model: str = "svm"
-    """What every device trains: svm, lenet5, logistic or quadratic."""
+    """Model that every device trains: svm, lenet5, logistic or quadratic."""
     dataset: str = "fashion_mnist"
-    """fashion_mnist (60k images), fashion_mnist_mini (5k, embedded) or synthetic."""
+    """Dataset: fashion_mnist (60k images), fashion_mnist_mini (5k, included) or synthetic."""
     policy: str = "efhc"
-    """Who broadcasts: efhc, gt, zt, rg, local or central."""
+    """Policy that decides which devices broadcast: efhc, gt, zt, rg, local or central."""
     devices: int = 10
     """Number of devices, m."""
     split: str = "labels"
-    """How the data is spread over devices: labels, iid or dirichlet."""
+    """Split of the training data among devices: labels, iid or dirichlet."""
     labels_per_device: int = 1
-    """Labels that a device holds, for split=labels."""
+    """Number of labels per device, for split=labels."""
     dirichlet_alpha: float = 0.5
-    """Concentration for split=dirichlet: small is very uneven, large is close to iid."""
+    """Concentration for split=dirichlet: small values are uneven, large ones close to iid."""
     batch_size: int = 1
     """Samples in each device's mini-batch."""
     iterations: int = 12_000
-    """Iterations to run."""
+    """Number of iterations."""
     eval_every: int = 300
-    """Iterations from one evaluation on the test set to the next."""
+    """Number of iterations between evaluations on the test set."""
     early_evaluations: int = 0
-    """More evaluations before that, when models change fastest: at 1/2, 1/4, 1/8, … of eval_every."""
+    """Number of extra evaluations before the first, at 1/2, 1/4, 1/8, … of eval_every."""
     graph: str = "geometric"
     """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz,
-    barabasi_albert, or file for that of a graph file."""
+    barabasi_albert, or file (from graph_file)."""
     connectivity: float = 0.4
-    """Radius of links in a geometric graph (unit square); a probability in other random ones."""
+    """Radius of links in a geometric graph (unit square); a probability in other random graphs."""
     placement: float = 0.0
-    """Radius at which the places of a geometric graph must be connected; 0 for connectivity itself."""
+    """Radius at which the positions of a geometric graph must be connected; 0 for connectivity."""
     dynamics: str = "static"
-    """How the network changes: static, failures, markov, periodic, mobility, churn or trace."""
+    """Changes of the network: static, failures, markov, periodic, mobility, churn or trace."""
     link_up: float = 0.8
     """Probability that a link is up, for dynamics=failures."""
     link_failure: float = 0.05
-    """Probability that a link goes down in an iteration, for dynamics=markov."""
+    """Probability per iteration that a link fails, for dynamics=markov."""
     link_repair: float = 0.2
-    """Probability that a link that is down comes back in an iteration, for dynamics=markov."""
+    """Probability per iteration that a failed link is repaired, for dynamics=markov."""
     period: int = 5
-    """Iterations over which all links have had their turn, for dynamics=periodic."""
+    """Number of iterations in which every link is up once, for dynamics=periodic."""
     speed: float = 0.01
-    """Distance that a device walks in an iteration, for dynamics=mobility."""
+    """Distance that a device moves per iteration, for dynamics=mobility."""
     leave: float = 0.01
-    """Probability that a device leaves in an iteration, for dynamics=churn."""
+    """Probability per iteration that a device leaves, for dynamics=churn."""
     come_back: float = 0.05
-    """Probability that an absent device comes back in an iteration, for dynamics=churn."""
+    """Probability per iteration that an absent device comes back, for dynamics=churn."""
     absent_train: bool = False
-    """Whether absent devices go on training, for dynamics=churn."""
+    """Whether absent devices continue to train, for dynamics=churn."""
     graph_file: str = ""
     """File with a graph, for graph=file, or with graphs over time, for dynamics=trace."""
     allow_disconnected: bool = False
-    """Whether to run on a graph of your own that is not connected."""
+    """Whether a custom graph may be disconnected."""
     r: float = 50.0
     """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
     heterogeneity: float = 0.4
-    """Share of devices with weak bandwidth, H."""
+    """Fraction of devices with weak bandwidth, H."""
     mean_bandwidth: float = 5000.0
-    """Bandwidth averaged over devices."""
+    """Mean bandwidth over devices."""
     weak_bandwidth: float = 1000.0
     """Bandwidth of a weak device."""
     norm_order: float = 2.0
@@ -120,16 +120,16 @@ class Experiment:
     learning_rate_decay: float = 0.5
     """c in α(k)."""
     budgets: tuple[float, ...] = ()
-    """Cumulative transmission times at which to take the accuracy exactly."""
+    """Cumulative transmission times at which to evaluate the accuracy."""
     seed: int = 0
-    """Where all randomness comes from."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
         self._check()
         check_effects(self, self.defaults())
 
     def _check(self) -> None:
-        """Check every value by itself and together with the others."""
+        """Check every value, alone and together with the others."""
         _check_single(vars(self))
         for name, limit in LIMITS.items():
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
@@ -143,20 +143,20 @@ class Experiment:
                 raise ExperimentError(f"{name}={_shown(getattr(self, name))}: give true or false")
         if (self.dynamics == "trace" or self.graph == "file") != bool(self.graph_file):
             raise ExperimentError(
-                f"graph_file={self.graph_file!r}: goes with graph='file' or dynamics='trace', "
-                "and these need it"
+                f"graph_file={self.graph_file!r}: goes with graph='file' or dynamics='trace'; "
+                "give both or neither"
             )
         if self.dynamics == "mobility" and self.graph != "geometric":
             raise ExperimentError(f"graph={self.graph!r}: devices that move need graph='geometric'")
         if self.placement > self.connectivity:
             raise ExperimentError(
-                f"placement={self.placement:g}: places that are connected only within this radius "
-                f"may not be at connectivity={self.connectivity:g}; give at most that"
+                f"placement={self.placement:g}: positions that are connected at this radius may not "
+                f"be at connectivity={self.connectivity:g}; give at most that"
             )
         if self.weak_devices == self.devices and self.weak_bandwidth != self.mean_bandwidth:
             raise ExperimentError(
-                f"heterogeneity={self.heterogeneity:g}: rounds to all {self.devices} devices weak, "
-                f"and the mean of {self.mean_bandwidth:g} cannot be kept; "
+                f"heterogeneity={self.heterogeneity:g}: makes all {self.devices} devices weak, so "
+                f"the mean bandwidth cannot be {self.mean_bandwidth:g}; "
                 f"try {(self.devices - 1) / self.devices:g} or less"
             )
         if self.strong_bandwidth <= 0:
@@ -168,12 +168,12 @@ class Experiment:
 
     @property
     def weak_devices(self) -> int:
-        """Number of weak devices: H·m, rounded to the nearest whole number."""
+        """Number of weak devices: H·m, rounded to the nearest integer."""
         return math.floor(self.heterogeneity * self.devices + 0.5)
 
     @property
     def strong_bandwidth(self) -> float:
-        """Bandwidth of every other device, which keeps the mean exact."""
+        """Bandwidth of the devices that are not weak, such that the mean is exact."""
         weak = self.weak_devices
         if weak == self.devices:
             return self.mean_bandwidth
@@ -183,7 +183,8 @@ class Experiment:
     def replace(self, **changes: Any) -> Experiment:
         """The same experiment with other values for some fields.
 
-        What it keeps may have no effect in the new one: an `r` stays for the next policy that uses it.
+        Settings that are kept may have no effect in the new experiment: `r`, for example, is kept for
+        the next policy that uses it.
 
         Raises:
             ExperimentError: a new value is out of range, or has no effect.
@@ -193,13 +194,13 @@ class Experiment:
         return replaced
 
     def inherit(self, changes: Mapping[str, Any]) -> Experiment:
-        """The same as `replace`, where a new value need not have an effect: one of many runs."""
+        """The same as `replace`, but new values may have no effect, as in one of the runs of a sweep."""
         check_names(changes)
         return self._of({**self.to_dict(), **changes})
 
     @classmethod
     def _of(cls, fields: Mapping[str, Any]) -> Experiment:
-        """An experiment whose values are checked, and not whether they have an effect."""
+        """An experiment whose values are checked, but not whether they have an effect."""
         made = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(made, name, value)
@@ -229,8 +230,7 @@ class Experiment:
     def from_json(cls, text: str) -> Experiment:
         """The experiment that `to_json` wrote.
 
-        It may have been written where more members were registered: names that are unknown here are
-        kept, and refused only when the experiment is to be run.
+        Names that are not registered here are kept, and rejected only when the experiment is run.
         """
         try:
             fields = json.loads(text)
@@ -244,19 +244,19 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Experiment:
-        """An experiment from names and values; what is not named keeps its default."""
+        """An experiment from names and values; fields that are not given keep their defaults."""
         check_names(fields)
         return cls(**fields)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
-        """An experiment from a TOML file with the same names at its top level."""
+        """An experiment from a TOML file with the names of the fields at its top level."""
         fields = _read_toml(path)
         with _said_of(path):
             return cls.from_dict(fields)
 
     def to_toml(self) -> str:
-        """The fields as TOML, which `from_toml` reads back; those without effect as comments."""
+        """The fields as TOML, which `from_toml` reads; those without effect as comments."""
         lines = []
         for name, value in self.to_dict().items():
             idle = value != self.defaults()[name] and why_no_effect(self, name)
@@ -265,14 +265,14 @@ class Experiment:
 
 
 class StoredName(str):
-    """A name in a stored result that no member has that is registered here.
+    """A name in a stored result that is not registered here.
 
-    Such a result can be looked at. To run it again takes what the name stood for.
+    The result can be read and plotted; to run it again, the member must be registered.
     """
 
 
 def as_stored(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a stored result, with names that nothing here has marked as such."""
+    """Fields of a stored result; names that are not registered here become `StoredName`."""
     known = dict(fields)
     for name, family in FAMILIES.items():
         if isinstance(known.get(name), str) and known[name] not in family:
@@ -281,7 +281,7 @@ def as_stored(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_registered(experiment: Experiment) -> None:
-    """Raise unless everything that the experiment names is registered, so that it can be run."""
+    """Raise unless every name in the experiment is registered, so that it can be run."""
     for name in FAMILIES:
         value = getattr(experiment, name)
         if isinstance(value, StoredName) and name != "dataset":
@@ -301,9 +301,9 @@ _REGISTRIES = {
 
 
 def sweep_from_toml(path: str | Path) -> tuple[Experiment, dict[str, list[Any]]]:
-    """The settings that all runs of a sweep share, and the axes: every list in a TOML file is one.
+    """The settings that all runs of a sweep share, and the axes: the lists in a TOML file.
 
-    Whether the settings have an effect depends on the axes, and is left to the sweep.
+    Whether a setting has an effect depends on the axes, so the sweep checks it.
     """
     fields = _read_toml(path)
     lists = {name for name, value in fields.items() if isinstance(value, list)} - {"budgets"}
@@ -319,7 +319,7 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_CONFIG_BYTES + 1)
         if len(content) > _MOST_CONFIG_BYTES:
-            raise ExperimentError(f"config={path}: is too large for a file with settings")
+            raise ExperimentError(f"config={path}: is too large for a settings file")
         return tomllib.loads(content.decode())
     except OSError as error:
         raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
@@ -331,29 +331,29 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _said_of(path: str | Path) -> Iterator[None]:
-    """Name the file in what is wrong with its settings."""
+    """Name the file in errors about its settings."""
     try:
         yield
     except ExperimentError as error:
         raise ExperimentError(f"config={path}: {error}") from None
 
 
-_LARGEST = 1e30  # of numbers that are not infinite: the program computes in 32 bits
+_LARGEST = 1e30  # largest finite value: the program computes in 32 bits
 _MOST_CONFIG_BYTES = 2**20
 
 
 class Limit(NamedTuple):
-    """The type and the range that one field may have."""
+    """Type and range of a field."""
 
     kind: type
     low: float
     high: float = math.inf
-    above_low: bool = False  # the low end itself is out
-    below_high: bool = False  # the high end itself is out
-    infinite: bool = False  # inf is a meaningful value
+    above_low: bool = False  # exclude the lower bound
+    below_high: bool = False  # exclude the upper bound
+    infinite: bool = False  # allow inf
 
     def check(self, name: str, value: Any) -> Any:
-        """The value as its own type, or an error that says what is allowed."""
+        """The value converted to the field's type; raise with what is allowed if it is out of range."""
         wanted = "a whole number" if self.kind is int else "a number"
         numbers_of_kind = numbers.Integral if self.kind is int else numbers.Real
         if not isinstance(value, numbers_of_kind) or isinstance(value, bool):
@@ -431,16 +431,16 @@ def _check_budgets(budgets: Any) -> tuple[float, ...]:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message: never long, and never an error of its own."""
+    """A value for an error message: always short, and never itself an error."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists in lists
+    except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
         return f"({type(value).__name__} too long to show)"
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def check_choice(field: str, value: Any, allowed: Iterable[str]) -> str:
-    """The allowed name that `value` is, in whatever spelling; raise if there is none."""
+    """The allowed name that `value` means, in any spelling; raise if there is none."""
     names = list(allowed)
     if isinstance(value, StoredName):
         return value
@@ -467,7 +467,7 @@ def check_names(fields: Iterable[str]) -> None:
 
 
 def check_experiment(experiment: Any) -> None:
-    """Raise unless it is an `Experiment`, with how to make one of what was given."""
+    """Raise unless it is an `Experiment`; the message says how to make one."""
     if isinstance(experiment, Experiment):
         return
     make = "Experiment(policy='zt')"
@@ -481,12 +481,12 @@ def check_experiment(experiment: Any) -> None:
 
 
 def _check_single(fields: Mapping[str, Any]) -> None:
-    """Raise if a field has several values, but for the budgets, which are all taken in one run."""
+    """Raise if a field other than `budgets` has several values."""
     for name, value in fields.items():
         if isinstance(value, (list, tuple, range)) and name != "budgets":
             shown = _shown(value)
             raise ExperimentError(
-                f"{name}={shown}: one run has one value, and a list makes a sweep; "
+                f"{name}={shown}: a run has one value of each setting; for several, "
                 f"use efhc sweep, or efhc.sweep(experiment, {name}={shown}) in Python"
             )
 

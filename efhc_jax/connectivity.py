@@ -1,6 +1,6 @@
-"""How long a network that changes takes to be connected, and how long its devices wait.
+"""Connectivity of changing networks over time, and waits between broadcasts.
 
-Graphs over time are adjacency (iteration, device, device), or one matrix for a graph that stays.
+Graphs over time are adjacency (step, device, device), or one matrix for a graph that never changes.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from efhc_jax.errors import ExperimentError
 if TYPE_CHECKING:
     from efhc_jax.policies import Policy
 
-Link = tuple[int, int, int]  # the iteration in which it was last there, and its two ends
+Link = tuple[int, int, int]  # the iteration in which it was last up, and its two ends
 
 
 def links_in_use(policy: Policy, fired: ArrayLike, adjacency: ArrayLike) -> np.ndarray:
     """Links that carried parameters under a policy, exactly as in the run.
 
-    None did where a coordinator averages all models, and a new link alone did only where the policy
-    uses new links.
+    With a coordinator there are none; links that are only new count if the policy uses new links.
 
     Args:
-        policy: under which the run was made.
-        fired: who broadcast (step, device).
+        policy: the policy of the run.
+        fired: broadcasts (step, device).
         adjacency: (step, device, device), or (device, device) for a graph that never changes.
 
     Returns:
@@ -37,14 +36,14 @@ def links_in_use(policy: Policy, fired: ArrayLike, adjacency: ArrayLike) -> np.n
 
 
 def used_links_of(fired: ArrayLike, adjacency: ArrayLike, new_links: bool = True) -> np.ndarray:
-    """Links that carried parameters in each iteration, from who broadcast.
+    """Links that carried parameters in each iteration, from the broadcasts.
 
     v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1)), with A(−1) = A(0)
 
     Args:
-        fired: v, who broadcast (step, device).
+        fired: v, broadcasts (step, device).
         adjacency: A, (step, device, device), or (device, device) for a graph that never changes.
-        new_links: whether a link that was not there before is used for that alone.
+        new_links: whether a new link is used even if neither end fires.
 
     Returns:
         Booleans (step, device, device).
@@ -65,12 +64,12 @@ def used_links_of(fired: ArrayLike, adjacency: ArrayLike, new_links: bool = True
 
 
 def connection_window(graphs: ArrayLike) -> int | None:
-    """The smallest B such that the union of any B graphs in a row is connected.
+    """The smallest B such that the union of any B consecutive graphs is connected.
 
-    Exact over the windows within the run. Of all links seen so far, the spanning tree of those seen
-    last is kept, newest first: the windows that end now are connected if they reach back to its oldest
-    link. What was in no tree before is in none later unless it is seen again, so each iteration only
-    joins the tree with its own links.
+    Exact over the windows within the run. The algorithm keeps a spanning tree of the most recent links,
+    newest first: a window that ends now is connected if it reaches back to the oldest link of the tree.
+    A link that has dropped out of the tree does not return until it is up again, so each iteration only
+    merges the tree with its own links.
 
     Args:
         graphs: links (step, device, device), or (device, device) for a graph that never changes.
@@ -99,7 +98,7 @@ def connection_window(graphs: ArrayLike) -> int | None:
         now = [(step, i, j) for _, i, j in forests[pattern]]
         tree = _forest(now + tree, devices) if now else tree
         if len(tree) == devices - 1:
-            oldest = tree[-1][0] if window else 0  # no window that ends before is connected
+            oldest = tree[-1][0] if window else 0  # no window that ends earlier is connected
             window = max(window, step - oldest + 1)
     return window or None
 
@@ -107,14 +106,15 @@ def connection_window(graphs: ArrayLike) -> int | None:
 def broadcast_waits(fired: ArrayLike) -> np.ndarray:
     """The longest wait of each device for its next broadcast, in iterations.
 
-    It is the least B2 of that device: the longest stretch without a broadcast, and one more. Waits
-    start before iteration 0. The last one is not over when the run ends, and counts as if it were.
+    It is the smallest B2 of that device: one more than the longest sequence of iterations without a
+    broadcast. The first wait starts before iteration 0; the last is cut off by the end of the run and
+    counts with its length so far.
 
     Args:
-        fired: who broadcast (step, device).
+        fired: broadcasts (step, device).
 
     Returns:
-        Whole numbers (device,), 1 for a device that always broadcasts.
+        Integers (device,), 1 for a device that always broadcasts.
 
     Example:
         >>> broadcast_waits([[1, 0], [1, 0], [0, 1], [1, 0]]).tolist()
@@ -145,7 +145,7 @@ def promised_window(physical_window: int, longest_wait: int) -> int:
 def graphs_of(
     name: str, graphs: Any, like: tuple[int, ...] | None = None, steps: bool = False
 ) -> np.ndarray:
-    """The graphs as booleans, if they have a shape that fits: like (step, device), or with steps."""
+    """The graphs as a boolean array; raise if their shape does not match `like` (step, device)."""
     array = np.asarray(graphs, bool)
     fits = array.ndim in ((3,) if steps else (2, 3)) and array.shape[-1] == array.shape[-2] > 0
     if fits and like is not None:
@@ -158,7 +158,7 @@ def graphs_of(
 
 
 def distinct(*sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """When each different entry is first seen, and which of these the entry of each step is."""
+    """The step at which each distinct entry first occurs, and the index of the entry of each step."""
     steps = len(sequences[0])
     bits = np.concatenate([np.packbits(s.reshape(steps, -1), axis=1) for s in sequences], axis=1)
     rows = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
@@ -171,7 +171,7 @@ def _links(graph: np.ndarray) -> list[Link]:
 
 
 def _forest(links: list[Link], devices: int) -> list[Link]:
-    """The links that connect what the ones before them leave apart."""
+    """A spanning forest: the links that connect components of the links before them."""
     leader = list(range(devices))
     kept: list[Link] = []
     for link in links:

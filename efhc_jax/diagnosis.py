@@ -1,4 +1,4 @@
-"""Whether everything is in order on this machine, and what to do where it is not."""
+"""Checks of the installation, with advice on problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_DISK = 1e9
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: str  # "ok", "note" or "problem"
@@ -33,7 +33,7 @@ class Check(NamedTuple):
 
 
 def verdict(checks: list[Check]) -> str:
-    """All checks in a few words."""
+    """Summary of all checks."""
     counts = {state: sum(check.state == state for check in checks) for state in ("problem", "note")}
     words = {state: f"{count} {state}{'s' * (count != 1)}" for state, count in counts.items()}
     if not counts["problem"]:
@@ -42,7 +42,7 @@ def verdict(checks: list[Check]) -> str:
 
 
 def diagnose() -> list[Check]:
-    """Look at everything; a check that fails in a way nobody thought of is a problem too."""
+    """Run all checks; a check that raises an unexpected error is a problem as well."""
     checks: tuple[Callable[[], Check | list[Check]], ...] = (
         *(_python, _packages, _accelerators, _memory, _disk, _cache),
         *(_datasets, _extras, _self_test),
@@ -64,7 +64,7 @@ def _python() -> Check:
 
 
 def _packages() -> Check:
-    """Whether what is installed is what the package asks for."""
+    """Whether the installed packages satisfy the requirements."""
     from packaging.requirements import Requirement
 
     wrong = []
@@ -117,20 +117,20 @@ def _disk() -> Check:
     free = shutil.disk_usage(here).free
     found = f"{gigabytes(free)} free in {here}"
     if not _writable(here):
-        return Check("disk", "problem", f"{here} cannot be written to", "work elsewhere, or give --out")
+        return Check("disk", "problem", f"{here} cannot be written to", "use another folder, or --out")
     if free < _LEAST_DISK:
         return Check("disk", "problem", found, f"free at least {gigabytes(_LEAST_DISK)}")
     return Check("disk", "ok", found)
 
 
 def _cache() -> Check:
-    """Where compiled programs and fetched data are kept; everything works without, only slower."""
+    """The folder for compiled programs and downloaded data, which is optional."""
     from efhc_jax.data.fashion_mnist import cache_directory
 
     folder = cache_directory()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir() or not _writable(there):
-        advice = "programs are compiled again each time; set XDG_CACHE_HOME to a folder of yours"
+        advice = "programs are compiled anew each time; set XDG_CACHE_HOME to a folder of your own"
         return Check("cache", "note", f"{folder} cannot be written to", advice)
     return Check("cache", "ok", str(folder))
 
@@ -151,11 +151,13 @@ def _datasets() -> list[Check]:
         name = f"data: {entry.name}"
         if entry.found:
             found.append(Check(name, "ok", entry.where))
-        else:  # a part of a dataset, or a damaged one, is worse than none
+        else:  # an incomplete or damaged dataset is a problem, a missing one is not
             state = "problem" if entry.where else "note"
-            what = f"not usable: {entry.where}" if entry.where else "not found; the others work without"
-            _, *ways = entry.note.split("\n")  # the first line says again that it is not there
-            advice = "\n".join(["any of these gets it:", *ways]) if ways else entry.note
+            what = (
+                f"not usable: {entry.where}" if entry.where else "not found; the others do not need it"
+            )
+            _, *ways = entry.note.split("\n")  # the first line repeats that it was not found
+            advice = "\n".join(["to get it, do one of these:", *ways]) if ways else entry.note
             found.append(Check(name, state, what, advice))
     return found
 
@@ -173,7 +175,7 @@ def _extras() -> list[Check]:
 
 
 def _self_test() -> Check:
-    """A short run through the real engine, twice, against what must hold in every iteration."""
+    """Two short runs of the engine, compared and checked for its invariants."""
     from efhc_jax.config import Experiment
     from efhc_jax.simulation import simulate
 
@@ -181,20 +183,18 @@ def _self_test() -> Check:
     experiment = Experiment(dataset="synthetic", iterations=60, eval_every=30, r=500.0)
     run = simulate(experiment, trace=True, progress=False)
     again = simulate(experiment, trace=True, progress=False)
-    failed = [] if run.equals(again) else ["a second run gave something else"]
+    failed = [] if run.equals(again) else ["a second run gave a different result"]
     failed += _broken_properties(experiment, run)
     seconds = time.perf_counter() - began
     if failed:
         advice = "results cannot be trusted here: try JAX_PLATFORMS=cpu, then another version of jaxlib"
         return Check("self-test", "problem", "; ".join(failed), advice)
-    found = (
-        f"120 iterations in {seconds:.1f} s: finite, P doubly stochastic, W ← PW − αG, twice the same"
-    )
+    found = f"120 iterations in {seconds:.1f} s: finite, P doubly stochastic, W ← PW − αG, reproducible"
     return Check("self-test", "ok", found)
 
 
 def _broken_properties(experiment: Experiment, run: xarray.Dataset) -> list[str]:
-    """What does not hold of a trace, in words."""
+    """The invariants that a trace violates, in words."""
     import jax
 
     from efhc_jax.mixing import transition_matrix

@@ -1,4 +1,4 @@
-"""The text below each field of a class, which Python itself does not keep."""
+"""Docstrings of the fields of a class, which Python itself does not keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def documentation(kind: type) -> dict[str, str]:
-    """The text below each field of a dataclass, by the field's name."""
+    """The docstring of each field of a dataclass, by name."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     return {
@@ -26,7 +26,7 @@ def documentation(kind: type) -> dict[str, str]:
 
 
 def explained(kind: Kind) -> Kind:
-    """Add the texts below the fields to the docstring, so that `help` shows them."""
+    """Add the fields' docstrings to that of the class, so that `help` shows them."""
     try:
         texts = documentation(kind)
     except OSError:  # installed without its source

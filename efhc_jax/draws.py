@@ -1,7 +1,7 @@
-"""What is drawn anew in every iteration: mini-batches and the policies' coins.
+"""Random draws of every iteration: mini-batches and the policies' coins.
 
-Each draw depends on the run's key and the absolute iteration alone, so a run does not depend on how it
-is cut into chunks, where it resumes, or which batch it is part of.
+A draw depends only on the key of the run and on the iteration, so that a run does not depend on how it
+is divided into chunks, where it resumes, or which batch it is part of.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def random_words(
 ) -> UInt32[Array, "count"]:
     """Random 32-bit words, each a hash of the stream's key, the iteration and its position.
 
-    The same generator as that of `jax.random`, without the steps between a key for each iteration and
-    its words: they took most of the time that a run needs to compile.
+    It is the generator of `jax.random` without the derivation of a key per iteration, which took most of
+    the compilation time.
     """
     count = positions.shape[0]
     iterations = jnp.full(count, iteration).astype(jnp.uint32)
@@ -46,8 +46,8 @@ def draw_samples(
 ) -> Int[Array, "device batch"]:
     """Each device's mini-batch: a uniform subset of its own samples, as indices into the dataset.
 
-    Floyd's algorithm: the t-th draw is uniform over the first count − B + t + 1 samples, and stands for
-    the last of these where it repeats an earlier one.
+    Floyd's algorithm: the t-th draw is uniform over the first count − B + t + 1 samples, and is replaced
+    by the last of these if it repeats an earlier draw.
     """
     last = shards.count[:, None] - batch_size + jnp.arange(batch_size, dtype=jnp.int32)
     words = random_words(key, Stream.BATCHES, iteration, jnp.arange(last.size)).reshape(last.shape)
@@ -64,13 +64,13 @@ def draw_samples(
 
 
 def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> Float[Array, "device"]:
-    """One uniform number on [0, 1) a device."""
+    """One uniform number on [0, 1) per device."""
     return uniform(random_words(key, Stream.POLICY, iteration, jnp.arange(devices)))
 
 
 def draw_models(
     key: Key[Array, ""], init: Callable[[Key[Array, ""]], Array], devices: int
 ) -> Float[Array, "device *parameters"]:
-    """W(0): every device starts from its own random model."""
+    """W(0): a random model for every device."""
     keys = jax.random.split(stream_key(key, Stream.MODELS), devices)
     return jax.vmap(init)(keys)

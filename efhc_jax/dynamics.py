@@ -1,9 +1,9 @@
-"""Networks that change: which of a network's links are up in iteration k, and which devices are there.
+"""Networks that change: the links that are up in iteration k, and the devices that are present.
 
-A dynamics is a pair of pure functions. `begin` gives what it remembers before the first iteration; `at`
-gives the links of an iteration and what to remember for the next. Both become part of the compiled
-program. Randomness is a hash of the seed, the iteration and the link, so it is the same from both ends
-of a link and whatever else the run does.
+A dynamics is a pair of pure functions. `begin` returns its memory before the first iteration; `at`
+returns the network of an iteration and the memory for the next. Both are traced into the compiled
+program. Random numbers are hashes of the seed, the iteration and the link, so they are the same at both
+ends of a link and independent of the rest of the run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Now(NamedTuple):
 
     Attributes:
         links: A(k), in the slots of the run, or in those of `moved`.
-        present: devices that are there.
-        memory: for the next iteration.
-        moved: other devices behind the slots than those of the run, where neighbours come and go.
+        present: devices that are present.
+        memory: memory for the next iteration.
+        moved: neighbours of this iteration, if they are not those of the run.
     """
 
     links: Bool[Array, "device slot"]
@@ -42,18 +42,18 @@ class Now(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Lists of neighbours of one iteration alone."""
+    """Neighbour lists of one iteration."""
 
     neighbors: Int[Array, "device slot"]
     before: Bool[Array, "device slot"]  # A(k−1), in the slots of this iteration
 
 
 class Dynamics(NamedTuple):
-    """How a network changes.
+    """Changes of a network over time.
 
     Attributes:
-        begin: from the values of a run to what is remembered before its first iteration.
-        at: from the values, what is remembered and k to the network in iteration k.
+        begin: function from the values of a run to the memory before its first iteration.
+        at: function from the values, the memory and k to the network in iteration k.
     """
 
     begin: Callable[[Hyper], Memory]
@@ -69,7 +69,7 @@ def _everybody(hyper: Hyper) -> Bool[Array, "device"]:
 
 
 def _static(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """The graph as it is."""
+    """The graph, unchanged."""
     return Now(hyper.adjacency, _everybody(hyper), memory)
 
 
@@ -80,14 +80,15 @@ def _failures(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
 
 
 def _markov_begin(hyper: Hyper) -> Memory:
-    """Links start as they are in the long run: up with probability repair / (repair + failure)."""
+    """Links start in the stationary distribution: up with probability repair / (repair + failure)."""
     failure, repair = hyper.change.link_failure, hyper.change.link_repair
     often = repair / jnp.maximum(failure + repair, jnp.finfo(repair.dtype).tiny)
     return {"up": _link_coins(hyper, jnp.int32(-1)) < often}
 
 
 def _markov(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """A link that is up fails with one probability, one that is down is repaired with another."""
+    """A link that is up fails with probability `link_failure`; one that is down is repaired with
+    probability `link_repair`."""
     coins, up = _link_coins(hyper, iteration), memory["up"]
     stays = coins >= hyper.change.link_failure
     comes_back = coins < hyper.change.link_repair
@@ -96,7 +97,7 @@ def _markov(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
 
 
 def _periodic(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """Links take turns: each is up in one of `period` iterations, and all of them in any `period`."""
+    """Links take turns: in any `period` iterations, each link is up once."""
     up = iteration % hyper.change.period == hyper.change.turn
     return Now(hyper.adjacency & up, _everybody(hyper), memory)
 
@@ -111,7 +112,7 @@ def _mobility_begin(hyper: Hyper) -> Memory:
 
 
 def _mobility(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """Random waypoint: devices walk to a random place, then to another; links are by distance."""
+    """Random waypoint: each device moves to a random position, then to another; links are by distance."""
     places, targets = memory["places"], memory["targets"]
     way = targets - places
     distance = jnp.sqrt(jnp.sum(way**2, axis=1, keepdims=True))
@@ -143,7 +144,7 @@ def _churn_begin(hyper: Hyper) -> Memory:
 
 
 def _churn(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """Devices leave and come back; a link needs both of its ends."""
+    """Devices leave and come back; a link is up if both ends are present."""
     present = memory["present"]
     devices = present.shape[0]
     coins = uniform(random_words(hyper.key, Stream.NETWORK, iteration, jnp.arange(devices)))
@@ -154,7 +155,7 @@ def _churn(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
 
 
 def _trace(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """The graphs of a file, each from its time on until the next."""
+    """The graphs of a file, each from its time until that of the next."""
     times, links = hyper.change.graphs
     newest = jnp.searchsorted(times, iteration, side="right") - 1
     return Now(links[newest], _everybody(hyper), memory)
@@ -172,20 +173,20 @@ DYNAMICS: dict[str, Dynamics] = {
 
 
 class Change(NamedTuple):
-    """The values that dynamics go by; each reads what concerns it."""
+    """Parameters of all dynamics; each uses some of them."""
 
     link_up: Float[Array, ""]
     link_failure: Float[Array, ""]
     link_repair: Float[Array, ""]
     period: Int[Array, ""]
-    turn: Int[Array, "device slot"]  # in which iteration of a period each link is up
+    turn: Int[Array, "device slot"]  # the iteration of a period in which each link is up
     speed: Float[Array, ""]
     radius: Float[Array, ""]
     places: Float[Array, "device 2"]
     leave: Float[Array, ""]
     come_back: Float[Array, ""]
     absent_train: Bool[Array, ""]
-    graphs: tuple[Int[Array, "graph"], Bool[Array, "graph device slot"]]  # since when, which links
+    graphs: tuple[Int[Array, "graph"], Bool[Array, "graph device slot"]]  # first iterations and links
 
 
 def _link_coins(hyper: Hyper, iteration: Int[Array, ""]) -> Float[Array, "device slot"]:

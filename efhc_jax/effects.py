@@ -1,7 +1,7 @@
-"""Settings that have an effect only together with others, and what to say where they have none.
+"""Settings that have an effect only together with others.
 
-A setting without effect is an error: whoever gives it expects another result. A registered member that
-is not listed here is taken to use every setting.
+Giving a setting that has no effect is an error, because the result would not be what the user expects. A
+registered member that is not listed here is assumed to use every setting.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ USES: dict[str, Use] = {
 
 
 def why_no_effect(experiment: Experiment, name: str) -> str:
-    """Why a setting does nothing in this experiment, and what to do; empty if it has an effect.
+    """The reason why a setting has no effect in this experiment, and what to do; empty if it has one.
 
     Example:
         >>> from efhc_jax import Experiment
@@ -77,10 +77,10 @@ def why_no_effect(experiment: Experiment, name: str) -> str:
 
 
 def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
-    """Raise if one of these settings is not its default and does nothing.
+    """Raise if one of these settings differs from its default and has no effect.
 
     Raises:
-        ExperimentError: with the first of them, and what to do.
+        ExperimentError: a setting has no effect; the message names the first one and what to do.
     """
     defaults = experiment.defaults()
     for name in names:
@@ -91,12 +91,12 @@ def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
 
 
 def settings_in_effect(experiment: Experiment) -> dict[str, Any]:
-    """The fields by name, where those that do nothing have their defaults.
+    """The fields by name; those without effect have their defaults.
 
-    Experiments for which these are equal give the same run.
+    Two experiments for which these are equal give the same run.
     """
     fields, defaults = vars(experiment).copy(), experiment.defaults()
-    fields["heterogeneity"] = experiment.weak_devices / experiment.devices  # as it is rounded
+    fields["heterogeneity"] = experiment.weak_devices / experiment.devices  # after rounding
     for name in (*USES, "graph", "heterogeneity", "weak_bandwidth"):
         if why_no_effect(experiment, name):
             fields[name] = defaults[name]

@@ -1,8 +1,8 @@
-"""What can go wrong on the user's side. Each message names the field and says what to try."""
+"""Errors that a user can fix. Each message names the field and says what to try."""
 
 
 class EfhcError(Exception):
-    """Base of every error that a user can mend; the command line prints it and exits with code 2."""
+    """Base of every error that a user can fix; the command line prints it and exits with code 2."""
 
 
 class ExperimentError(EfhcError):

@@ -1,4 +1,4 @@
-"""Pictures of results. Each policy has one colour and one marker, everywhere."""
+"""Figures of results. Each policy has the same colour and marker in all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """How a line is drawn: told apart by colour, by marker, and in grey."""
+    """Style of a line, which stays distinguishable in grayscale."""
 
     label: str
     color: str
@@ -40,7 +40,7 @@ LOOKS = {
 }
 
 _LOOKS_OF_VALUES = [look[1:] for look in LOOKS.values()]
-_LOOKS_OF_OTHER_POLICIES = [  # which no policy of the package has
+_LOOKS_OF_OTHER_POLICIES = [  # different from those of the package's policies
     ("#D55E00", "X", "-"),
     ("#56B4E9", "*", "--"),
     ("#882255", "h", "-."),
@@ -49,7 +49,7 @@ _LOOKS_OF_OTHER_POLICIES = [  # which no policy of the package has
     ("#AA4499", ">", "--"),
 ]
 
-_STRETCHES = 60  # points of a curve of what is recorded in every iteration
+_STRETCHES = 60  # points of a curve of a variable that is recorded in every iteration
 
 TITLES = {
     "accuracy": "test accuracy, mean over devices (%)",
@@ -57,7 +57,7 @@ TITLES = {
     "test_loss": "test loss, mean over devices",
     "consensus_error": "consensus error",
     "train_loss": "training loss",
-    "transmission_time": "transmission time of an iteration",
+    "transmission_time": "transmission time per iteration",
     "iteration": "iteration",
     "time": "cumulative transmission time",
     "heterogeneity": "heterogeneity H",
@@ -67,7 +67,7 @@ TITLES = {
 
 
 def look_of(axis: str, value: Any, position: int) -> Look:
-    """How one value of an axis is drawn; policies always look the same."""
+    """Style of the line for one value of an axis; that of a policy is always the same."""
     if axis == "policy" and value in LOOKS:
         return LOOKS[value]
     looks = _LOOKS_OF_OTHER_POLICIES if axis == "policy" else _LOOKS_OF_VALUES
@@ -78,8 +78,8 @@ def look_of(axis: str, value: Any, position: int) -> Look:
 def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
     """A variable of one run against iterations and transmission time, with the range over devices.
 
-    What is recorded in every iteration is averaged over stretches of them, and drawn against
-    iterations alone.
+    Variables that are recorded in every iteration are averaged over intervals, and drawn against
+    iterations only.
     """
     experiment = Experiment.from_json(run.attrs["experiment"])
     values = _over_time(run, y)
@@ -108,10 +108,10 @@ def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
 
 
 def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") -> Figure:
-    """A variable of a sweep against iterations and against transmission time, a line for each hue.
+    """A variable of a sweep against iterations and against transmission time, with a line per hue.
 
-    What is recorded in every iteration is averaged over stretches of them, and drawn against
-    iterations alone.
+    Variables that are recorded in every iteration are averaged over intervals, and drawn against
+    iterations only.
     """
     if hue != "policy":
         check_dimension(grid.accuracy, hue)
@@ -139,7 +139,7 @@ def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") 
 
 
 def _over_time(part: xarray.Dataset, y: str) -> xarray.DataArray:
-    """A variable over the evaluations, or over stretches of iterations; shares in per cent."""
+    """A variable over evaluations, or over intervals of iterations; accuracies in per cent."""
     check_variable(part, y)
     values = part[y]
     if "step" in values.dims and set(values.dims) <= {"step", "device", *swept(part)}:
@@ -147,7 +147,7 @@ def _over_time(part: xarray.Dataset, y: str) -> xarray.DataArray:
         values = values.coarsen(step=length, boundary="trim").mean()
         values = values.assign_coords(step=(np.arange(values.sizes["step"]) + 0.5) * length)
     elif "evaluation" not in values.dims:
-        raise ExperimentError(f"y={y}: has no course over time; choose from {', '.join(_courses(part))}")
+        raise ExperimentError(f"y={y}: is not a time series; choose from {', '.join(_courses(part))}")
     return 100 * values if "accuracy" in y else values
 
 
@@ -189,7 +189,7 @@ def draw_lines(
 
 
 def _mark_incomplete(axes: Axes, part: xarray.DataArray, band: Interval, x: str, look: Look) -> None:
-    """Hollow markers where the mean leaves seeds out."""
+    """Hollow markers where seeds are left out of the mean."""
     total = part.sizes.get("seed", 1) if x != "seed" else 1
     some = np.asarray((band.seeds < total) & (band.seeds > 0))
     points, means = np.asarray(part[x].values), np.asarray(band.mean)
@@ -198,15 +198,15 @@ def _mark_incomplete(axes: Axes, part: xarray.DataArray, band: Interval, x: str,
 
 
 def _left_out(values: xarray.DataArray) -> str:
-    """How many runs have no value, in words for a title."""
+    """The number of runs without a value, as a line for the title."""
     missing, total = int(values.isnull().sum()), values.size
     if not missing:
         return ""
-    return f"\n{missing:,} of {total:,} runs did not get there; hollow: mean of the others"
+    return f"\n{missing:,} of {total:,} runs have no value; hollow: mean of the others"
 
 
 def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
-    """What the theorem says goes to 0, each with its fitted decay, on logarithmic axes."""
+    """Quantities that converge to 0 by the theorem, with their fitted decay, on logarithmic axes."""
     shown = [(finding, finding.curve) for finding in findings if finding.curve is not None]
     figure, all_axes = subplots(len(shown))
     for axes, (finding, curve) in zip(all_axes, shown, strict=True):
@@ -227,23 +227,23 @@ def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
 
 
 class Moment(NamedTuple):
-    """The point of a run to look at: an evaluation, or the iteration that reached a budget."""
+    """A point in a run: an evaluation, or the iteration that reached a budget."""
 
     iteration: int | None = None  # the last by default
     budget: float | None = None
 
     def of(self, grid: xarray.Dataset, variable: str) -> xarray.DataArray:
-        """The variable at this moment, averaged over devices; shares in per cent."""
+        """The variable at this moment, averaged over devices; accuracies in per cent."""
         if self.budget is not None:
             if variable != "accuracy":
-                raise ExperimentError(f"y={variable}: only the accuracy is taken at a budget")
+                raise ExperimentError(f"y={variable}: not evaluated at budgets; only accuracy is")
             values = at_budget(grid, self.budget).mean("device")
         else:
             values = per_run(grid, variable)
             if "step" in values.dims:
                 values = values.mean("step", skipna=False)
             elif "budget" in values.dims:
-                raise ExperimentError(f"y={variable}: has a value for each budget; try accuracy at one")
+                raise ExperimentError(f"y={variable}: has a value per budget; try accuracy at one")
             elif "evaluation" in values.dims:
                 values = values.isel(evaluation=self._evaluation(grid))
         return 100 * values if "accuracy" in variable else values
@@ -260,14 +260,14 @@ class Moment(NamedTuple):
         times = grid.iteration.values.tolist()
         if self.iteration not in times:
             near = min(times, key=lambda time: abs(time - self.iteration))
-            raise ExperimentError(f"iteration={self.iteration}: not evaluated then; try {near}")
+            raise ExperimentError(f"iteration={self.iteration}: has no evaluation; try {near}")
         return times.index(self.iteration)
 
 
 def over_common_time(
     part: xarray.Dataset, variable: str = "accuracy", points: int = 60
 ) -> tuple[np.ndarray, Interval]:
-    """A variable of several seeds at common transmission times, between evaluations; shares in %."""
+    """A variable of several seeds, interpolated at common transmission times; accuracies in per cent."""
     import xarray
 
     runs = part if "seed" in part.dims else part.expand_dims("seed")
@@ -286,7 +286,7 @@ def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
 
 
 def setting_of(grid: xarray.Dataset) -> Experiment:
-    """The settings that all runs share, with those that were selected from the axes."""
+    """The settings that all runs share, including values selected on the axes."""
     experiment = Experiment.from_json(grid.attrs["experiment"])
     fields = experiment.to_dict()
     selected = {
@@ -298,7 +298,7 @@ def setting_of(grid: xarray.Dataset) -> Experiment:
 
 
 def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
-    """The setting in a line, without what is swept.
+    """The settings in one line, without those that are swept.
 
     Example:
         >>> describe(Experiment(), ["r", "seed"])
@@ -321,7 +321,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Store a figure in the format of its ending, in full or not at all."""
+    """Write a figure in the format of its suffix, completely or not at all."""
     with written_whole(path) as part:
         figure.savefig(part, dpi=150)
     return path
@@ -341,7 +341,7 @@ def subplots(
 
 
 class Band(NamedTuple):
-    """A line and what lies around it."""
+    """A line with lower and upper bounds."""
 
     mean: xarray.DataArray
     low: xarray.DataArray
@@ -349,7 +349,7 @@ class Band(NamedTuple):
 
 
 def draw_band(axes: Axes, x: np.ndarray, band: Interval | Band, look: Look, every: int = 0) -> None:
-    """A line of means with its interval as a shade, and a marker at every n-th point."""
+    """A line of means with its interval as a shaded band, and a marker at every n-th point."""
     axes.plot(
         x,
         band.mean,
@@ -365,13 +365,13 @@ def draw_band(axes: Axes, x: np.ndarray, band: Interval | Band, look: Look, ever
 
 
 def keep_to_percent(axes: Axes) -> None:
-    """Show no accuracy that cannot be, however wide an interval is."""
+    """Limit the y axis to 0 to 100 per cent, however wide an interval is."""
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 0), min(high, 100))
 
 
 def parts_of(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
-    """The data for each value of an axis, with the value."""
+    """The values of an axis, each with its part of the data."""
     if hue is None or hue not in data.dims:
         return [("", data)]
     return [(value, data.sel({hue: value})) for value in data[hue].values.tolist()]
@@ -387,7 +387,7 @@ def check_axes(values: xarray.DataArray, *axes: str | None) -> None:
 
 
 def over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
-    """The interval over seeds, unless they are drawn one by one."""
+    """The interval over seeds, unless they are an axis of the figure."""
     if "seed" not in axes:
         return interval(values)
     nothing = values * np.nan
@@ -395,7 +395,7 @@ def over_seeds(values: xarray.DataArray, *axes: str | None) -> Interval:
 
 
 def only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
-    """Raise unless every other axis of the sweep has been brought down to one value."""
+    """Raise unless one value has been selected on every other axis of the sweep."""
     for axis in swept(grid):
         if axis in wanted:
             continue
@@ -421,11 +421,11 @@ def _legend(grid: xarray.Dataset) -> dict[str, Any]:
     diverged = int((grid.diverged_at >= 0).sum()) if "diverged_at" in grid else 0
     if diverged:
         runs = "1 run diverged and is" if diverged == 1 else f"{diverged:,} runs diverged and are"
-        lines.append(f"{runs} left out from there on")
+        lines.append(f"{runs} left out afterwards")
     return {"title": "\n".join(lines), "title_fontsize": "small"} if lines else {}
 
 
 def _scale(axes: Axes, values: np.ndarray) -> None:
-    """A logarithmic axis where values spread over orders of magnitude."""
+    """A logarithmic axis if values differ by orders of magnitude."""
     if values.min() > 0 and values.max() / values.min() >= 20:
         axes.set_xscale("log")

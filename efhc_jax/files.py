@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all, whatever happens while they are written."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from efhc_jax.errors import ExperimentError
 
 @contextlib.contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path`, moved there in one step when the block ends well.
+    """A temporary path next to `path`, moved there atomically when the block succeeds.
 
-    What was there before stays until then. The contents have reached the disk when this returns, so
-    that what is reported as stored survives the end of the process and of the machine.
+    A previous file stays until then. The contents are on disk when this returns, so that a result that
+    is reported as stored survives a crash of the process or the machine.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        part.chmod(0o644)  # mkstemp's own mode would hide it from everyone else
+        part.chmod(0o644)  # with the mode of mkstemp, other users could not read it
         _to_disk(part)
         os.replace(part, path)
         _to_disk(path.parent)
@@ -37,9 +37,9 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def output_folder(path: Path) -> Iterator[None]:
-    """A folder to write to, made at once so that a bad one is known before the work begins.
+    """An output folder, created before the work begins so that errors are found early.
 
-    If the work fails before anything was written, a folder that was made for it goes again.
+    If the work fails before anything is written, a folder that was created for it is removed.
     """
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:

@@ -1,8 +1,8 @@
-"""Graphs read from a file: one that stays, or several over time.
+"""Graphs read from a file: a single one, or several over time.
 
-NumPy files hold adjacency (device, device), or (time, device, device) with one graph an iteration. Text
-files have a line for every link: `device,device` for a graph that stays, and `time,device,device` for
-graphs over time, of which that of an iteration has the largest time no later than it.
+NumPy files contain adjacency (device, device), or (time, device, device) with one graph per iteration.
+Text files have a line per link: `device,device` for a single graph, and `time,device,device` for graphs
+over time; iteration k uses the graph with the largest time that is at most k.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from efhc_jax.errors import DataError
 
 
 class GraphsOverTime(NamedTuple):
-    """Graphs of which each stays until the next one begins."""
+    """Graphs over time; each is in use until the next one begins."""
 
-    times: np.ndarray  # int (graph,), from 0 and rising
+    times: np.ndarray  # int (graph,), from 0 and increasing
     links: list[np.ndarray]  # of each graph: int (link, 2), smaller device first, in order
 
     def all_links(self) -> np.ndarray:
-        """Every link that is ever there, once."""
+        """Every link of any graph, once."""
         return np.unique(np.concatenate(self.links), axis=0).reshape(-1, 2)
 
 
 def read_graphs(path: str | Path, devices: int, iterations: int | None = None) -> GraphsOverTime:
-    """The graphs of a file, as far as the first iterations see them.
+    """The graphs of a file that are in use in the first iterations.
 
     Raises:
-        DataError: the file is missing, is not a graph over time, or has other devices.
+        DataError: the file is missing, is not a graph file, or has other devices.
     """
     path = Path(path)
     if not path.is_file():
@@ -47,7 +47,7 @@ def _from_adjacency(path: Path, devices: int) -> GraphsOverTime:
         graphs = graphs[None]
     if graphs.ndim != 3 or graphs.shape[1] != graphs.shape[2] or not len(graphs):
         raise DataError(
-            f"graph_file={path}: has the shape {graphs.shape}; "
+            f"graph_file={path}: has shape {graphs.shape}; "
             "give (device, device) or (time, device, device)"
         )
     if graphs.shape[1] != devices:
@@ -95,7 +95,7 @@ def _from_lines(path: Path, devices: int) -> GraphsOverTime:
     table[:, 1:].sort(axis=1)
     times = np.unique(table[:, 0])
     links = [np.unique(table[table[:, 0] == time, 1:], axis=0) for time in times]
-    if times[0] > 0:  # nobody is linked before
+    if times[0] > 0:  # no links before
         times, links = np.concatenate([[0], times]), [np.zeros((0, 2), int), *links]
     return GraphsOverTime(times, links)
 

@@ -1,7 +1,7 @@
-"""Physical networks: which devices can reach each other.
+"""Physical networks.
 
-A topology is a function of the network's settings and a generator. It returns the links of a connected
-graph, each once, as an array (link, 2) of device numbers with the smaller one first.
+A topology is a function of the network's settings and a random generator. It returns the links of a
+connected graph, each once, as an array (link, 2) of device indices with the smaller one first.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from efhc_jax.graph_files import read_graphs
 MAX_DRAWS = 1_000_000
 _BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matrix entries
 _MOST_RANDOM_GRAPHS = 2_000
-_SMALL = 200  # devices up to which all pairs are looked at
+_SMALL = 200  # devices up to which all pairs are compared
 
 Links = np.ndarray  # int (link, 2)
 
 
 class NetworkSettings(NamedTuple):
-    """What topologies go by; each reads what concerns it."""
+    """Parameters of all topologies; each uses some of them."""
 
     devices: int
     connectivity: float
-    placement: float  # the connectivity at which random places must be connected
+    placement: float  # the radius at which random positions must be connected
     graph_file: str = ""
 
 
@@ -36,10 +36,10 @@ Topology = Callable[[NetworkSettings, np.random.Generator], Links]
 
 
 def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Devices at random places in the unit square, linked within distance `connectivity`.
+    """Devices at random positions in the unit square, linked within distance `connectivity`.
 
-    Places are drawn again until they are connected within distance `placement`: runs that share it and
-    their generator have the same places, and their graphs nest.
+    Positions are redrawn until they are connected at distance `placement`: runs with the same
+    `placement` and generator have the same positions, and their graphs are nested.
 
     Raises:
         ExperimentError: no connected graph in a million draws.
@@ -48,7 +48,7 @@ def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
 
 
 def expected_links(graph: str, devices: int, connectivity: float) -> float:
-    """About how many links a graph will have, before it is drawn."""
+    """Approximate number of links of a graph, before it is drawn."""
     density = {
         "geometric": min(1.0, math.pi * connectivity**2),
         "erdos_renyi": min(1.0, connectivity),
@@ -69,13 +69,13 @@ def complete(settings: NetworkSettings, rng: np.random.Generator) -> Links:
 
 
 def star(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Every device linked to device 0 alone."""
+    """Every device linked only to device 0."""
     others = np.arange(1, settings.devices)
     return np.stack([np.zeros_like(others), others], axis=1)
 
 
 def grid(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Devices on a grid as square as their number allows, linked to the next in their row and column."""
+    """Devices on a grid, as square as possible, linked to the next in their row and column."""
     devices = settings.devices
     rows = next(size for size in range(math.isqrt(devices), 0, -1) if devices % size == 0)
     places = np.arange(devices).reshape(rows, -1)
@@ -93,7 +93,7 @@ def exponential(settings: NetworkSettings, rng: np.random.Generator) -> Links:
 
 
 def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Any two devices linked with probability `connectivity`; drawn again until connected."""
+    """Any two devices linked with probability `connectivity`; redrawn until connected."""
     import networkx
 
     probability = min(settings.connectivity, 1.0)
@@ -109,7 +109,7 @@ def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
 
 
 def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """A ring of four neighbours each, whose links are moved with probability `connectivity`."""
+    """A ring with four neighbours per device, whose links are rewired with probability `connectivity`."""
     import networkx
 
     neighbors = min(4, settings.devices - 1)
@@ -124,7 +124,7 @@ def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links
 
 
 def barabasi_albert(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Devices that join one by one and link to two earlier ones, preferring those with many links."""
+    """Devices join one by one and link to two earlier ones, with preference for those with many links."""
     import networkx
 
     if settings.devices <= 2:
@@ -136,22 +136,22 @@ def from_file(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     """The graph of a file.
 
     Raises:
-        DataError: the file cannot be read, or has graphs of several times.
+        DataError: the file cannot be read, or has several graphs over time.
     """
     graphs = read_graphs(settings.graph_file, settings.devices)
     if len(graphs.links) > 1:
         raise DataError(
-            f"graph_file={settings.graph_file}: has graphs of {len(graphs.links)} times; "
+            f"graph_file={settings.graph_file}: has {len(graphs.links)} graphs over time; "
             "run them with dynamics='trace'"
         )
     return graphs.links[0]
 
 
 def from_networkx(graph: Any) -> Topology:
-    """A topology from a NetworkX graph; its nodes become devices in their order.
+    """A topology from a NetworkX graph; its nodes become devices in order.
 
     Args:
-        graph: any graph. Directions, weights and links of a node to itself do not matter.
+        graph: any graph; directions, weights and self-loops are ignored.
 
     Example:
         >>> import networkx
@@ -190,16 +190,16 @@ GRAPHS: dict[str, Topology] = {
 
 
 def checked_links(links: Any, devices: int, source: str, allow_disconnected: bool = False) -> Links:
-    """The links of a topology as all others give them: each once, smaller device first, in order.
+    """The links of a topology in canonical form: each once, smaller device first, sorted.
 
     Args:
-        links: what the topology gave.
+        links: the links that the topology returned.
         devices: m of the experiment.
-        source: where they come from, for messages: `graph='mine'`.
-        allow_disconnected: whether they need not connect all devices.
+        source: their source for error messages, such as `graph='mine'`.
+        allow_disconnected: whether the graph may be disconnected.
 
     Raises:
-        ExperimentError: they are no links, name a device that is not there, or leave devices apart.
+        ExperimentError: they are not links, name a device that does not exist, or are not connected.
     """
     pairs = np.asarray(links)
     if pairs.size == 0:
@@ -207,18 +207,18 @@ def checked_links(links: Any, devices: int, source: str, allow_disconnected: boo
     square = pairs.ndim == 2 and pairs.shape[0] == pairs.shape[1]
     if square and (len(pairs) > 2 or pairs.dtype == bool):
         raise ExperimentError(
-            f"{source}: gave an adjacency matrix {pairs.shape}, where links (link, 2) are wanted; "
+            f"{source}: gave an adjacency matrix {pairs.shape} instead of links (link, 2); "
             "return np.argwhere(np.triu(adjacency)) instead"
         )
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise ExperimentError(
-            f"{source}: gave {pairs.dtype} {pairs.shape}; return links as pairs of device numbers, "
-            "whole numbers (link, 2)"
+            f"{source}: gave {pairs.dtype} {pairs.shape}; return links as pairs of device indices, "
+            "integers (link, 2)"
         )
     outside = pairs[(pairs < 0) | (pairs >= devices)]
     if outside.size:
         raise ExperimentError(
-            f"{source}: has a link to device {outside[0]}, and the {devices} devices are 0 to "
+            f"{source}: has a link to device {outside[0]}, but the {devices} devices are 0 to "
             f"{devices - 1}; set devices={max(int(pairs.max()) + 1, 1)}, or leave the link out"
         )
     pairs = _unique(pairs)
@@ -245,10 +245,10 @@ def _check_connected(links: Links, devices: int, source: str) -> None:
 
 
 def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:
-    """Random places (device, 2) that are connected within distance `placement`.
+    """Random positions (device, 2) that are connected at distance `placement`.
 
     Sparse graphs are rarely connected (one draw in 6,000 for ten devices at 0.2), so small ones are
-    checked in blocks of draws, cheapest test first.
+    checked in blocks of draws, with the cheapest test first.
     """
     devices, radius = settings.devices, settings.placement
     draws = 0
@@ -267,7 +267,7 @@ def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.
 
 
 def links_within(places: np.ndarray, radius: float) -> Links:
-    """Links between places (device, 2) that are no further apart than `radius`."""
+    """Links between positions (device, 2) within distance `radius`."""
     if len(places) <= _SMALL:
         return np.argwhere(np.triu(within(places, radius)))
     from scipy.spatial import KDTree
@@ -277,7 +277,7 @@ def links_within(places: np.ndarray, radius: float) -> Links:
 
 
 def within(places: np.ndarray, radius: float) -> np.ndarray:
-    """Adjacency (…, device, device) of places (…, device, 2) that are no further apart than `radius`."""
+    """Adjacency (…, device, device) of positions (…, device, 2) within distance `radius`."""
     x, y = places[..., 0], places[..., 1]
     squared = (x[..., :, None] - x[..., None, :]) ** 2 + (y[..., :, None] - y[..., None, :]) ** 2
     return (squared <= radius**2) & ~np.eye(places.shape[-2], dtype=bool)
@@ -286,7 +286,7 @@ def within(places: np.ndarray, radius: float) -> np.ndarray:
 def is_connected(adjacency: np.ndarray) -> np.ndarray:
     """Whether each graph of (…, device, device) is connected.
 
-    Each squaring of the reachability matrix doubles the length of the paths that it knows.
+    Each squaring of the reachability matrix doubles the length of the paths that it covers.
     """
     devices = adjacency.shape[-1]
     reach = (adjacency | np.eye(devices, dtype=bool)).astype(np.float32)
@@ -312,7 +312,7 @@ def _connected_draw(places: np.ndarray, radius: float) -> int | None:
 
 
 def _links_of(graph: Any) -> Links:
-    """The links of a NetworkX graph whose nodes are numbers from 0."""
+    """The links of a NetworkX graph whose nodes are integers from 0."""
     return _unique(np.array(list(graph.edges), int).reshape(-1, 2))
 
 
@@ -321,11 +321,11 @@ def _networkx_seed(rng: np.random.Generator) -> int:
 
 
 def _unique(links: np.ndarray) -> Links:
-    """Each link once, smaller device first, in order; none of a device to itself."""
+    """Each link once, smaller device first, sorted, without self-loops."""
     links = np.sort(links[links[:, 0] != links[:, 1]], axis=1)
     return np.unique(links, axis=0).reshape(-1, 2)
 
 
 def _likely_connectivity(devices: int) -> float:
-    """The radius at which a random geometric graph starts to be connected, with some room."""
+    """The radius from which a random geometric graph is likely to be connected, with a margin."""
     return min(1.5, 1.1 * float(np.sqrt(np.log(max(devices, 2)) / (np.pi * devices))))

@@ -1,4 +1,4 @@
-"""Heat maps: a variable over two axes of a sweep, or by how much one policy leads there."""
+"""Heat maps over two axes of a sweep: of a variable, or of the difference between policies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def draw_heat(
     hue: str | None = None,
     moment: Moment | None = None,
 ) -> Figure:
-    """A variable at one moment of the runs over two axes of the sweep, a panel for each hue.
+    """A variable at one moment of the runs over two axes of the sweep, with a panel per hue.
 
     A cell stays empty where some seed did not get as far as this moment.
     """
@@ -70,20 +70,20 @@ def draw_lead(
     y: str = "accuracy",
     moment: Moment | None = None,
 ) -> Figure:
-    """By how much one policy is above each other one, paired by seed, over two axes of the sweep.
+    """Difference of one policy from each other one, paired by seed, over two axes of the sweep.
 
-    Differences whose 95% interval excludes zero are printed bold, the others in brackets. A cell stays
-    empty where some seed did not get as far as this moment.
+    Differences whose 95% interval excludes zero are bold, the others in brackets. A cell is empty if a
+    seed has no value at this moment.
     """
     moment = moment or Moment()
     check_axes(moment.of(grid, y), "policy", x, rows)
     if "seed" in (x, rows):
-        raise ExperimentError("seed: differences are taken over seeds; give another axis")
+        raise ExperimentError("seed: intervals are taken over seeds; give another axis")
     known = grid.policy.values.tolist()
     if leader not in known:
         raise ExperimentError(f"lead={leader}: not among the policies of the sweep, which has {known}")
     if "seed" not in grid.dims:
-        raise ExperimentError("seed: differences are paired by seed; the sweep needs 2 or more")
+        raise ExperimentError("seed: differences are paired by seed; sweep over 2 or more seeds")
     grid = only(grid, {x, rows, "policy", "seed"})
     values = moment.of(grid, y)
     others = compare_values(values, "policy", leader)
@@ -123,7 +123,7 @@ def draw_lead(
 def _whole(
     means: xarray.DataArray, values: xarray.DataArray, cells: set[Any], leader: str | None = None
 ) -> xarray.DataArray:
-    """The means where all runs behind them have a value; those of the rest would favour some seeds."""
+    """The means of cells in which all runs have a value; other means would favour some seeds."""
     there = values.notnull()
     there = there.all([name for name in values.dims if name not in cells])
     if leader is not None:
@@ -132,7 +132,7 @@ def _whole(
 
 
 def _draw_table(axes: Axes, table: xarray.DataArray, **colors: Any) -> AxesImage:
-    """The cells of a table (row, column), with its coordinates along the sides."""
+    """The cells of a table (row, column), with its coordinates as tick labels."""
     rows, x = (str(name) for name in table.dims)
     image = axes.imshow(table, aspect="auto", origin="lower", **colors)
     axes.set_xticks(range(len(table[x])), [f"{tick}" for tick in table[x].values])

@@ -1,4 +1,4 @@
-"""What a batch of runs has given so far, on the host."""
+"""Recorded values of a batch of runs, on the host."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 
-_MOST_PARTS = 64  # pieces that are kept apart; many small ones take more memory than what they hold
+_MOST_PARTS = 64  # pieces before they are joined; many small arrays take more memory than their contents
 
 
 class Record(NamedTuple):
-    """What one run gave, as plain arrays."""
+    """The results of one run as plain arrays."""
 
     bandwidth: np.ndarray  # (device,)
     degree: np.ndarray  # (device,)
@@ -23,31 +23,31 @@ class Record(NamedTuple):
     initial_weights: np.ndarray | None = None  # (device, parameter), with a trace
     diverged_at: int = -1  # the iteration with the first model that is not finite, or −1
     diverged: tuple[int, ...] = ()  # the devices with these models
-    seconds: float = 0.0  # its share of the time that its batch took, interruptions left out
-    evaluation_seconds: float = 0.0  # and of these, its share of evaluating
+    seconds: float = 0.0  # its share of the time of its batch, without interruptions
+    evaluation_seconds: float = 0.0  # the part of these spent on evaluations
 
 
 class History:
-    """Collects what the compiled program recorded, and notices when a model is no longer finite."""
+    """Collects the recorded values, and detects models that are no longer finite."""
 
     def __init__(self, runs: int, devices: int):
-        self.position = 0  # parts of the plan that are done
+        self.position = 0  # number of parts of the plan that are done
         self.steps: list[Arrays] = []  # each (run, step, …)
         self.evaluations: list[Arrays] = []  # each (run, 1, …)
         self.spent = np.zeros(runs)  # cumulative transmission time, in 64 bits
-        self.seconds = 0.0  # of wall time, without interruptions
-        self.evaluation_seconds = 0.0  # and of these, all evaluations together
+        self.seconds = 0.0  # wall time without interruptions
+        self.evaluation_seconds = 0.0  # the part of these spent on evaluations
         self.diverged_at = np.full(runs, -1)
         self.diverged = np.zeros((runs, devices), bool)
 
     def add_steps(self, recorded: Arrays, first: int) -> None:
-        """Enter what a chunk that began at iteration `first` recorded."""
+        """Add the values recorded by a chunk that began at iteration `first`."""
         self._note_divergence(recorded["finite"], first)
         self.spent += recorded["transmission_time"].sum(axis=1, dtype=np.float64)
         self._append(self.steps, {name: array for name, array in recorded.items() if name != "finite"})
 
     def add_evaluation(self, found: Arrays, iteration: int) -> None:
-        """Enter an evaluation."""
+        """Add an evaluation."""
         finite = found["finite"][:, None]
         self._note_divergence(finite, iteration)
         entries = {name: array[:, None] for name, array in found.items() if name != "finite"}
@@ -55,7 +55,7 @@ class History:
 
     @staticmethod
     def _append(parts: list[Arrays], part: Arrays) -> None:
-        """Keep copies: a view of what the accelerator gave would keep its buffers alive."""
+        """Append a copy, because a view would keep the accelerator's buffers alive."""
         parts.append({name: np.array(array) for name, array in part.items()})
         if len(parts) >= _MOST_PARTS:
             parts[:] = [_join(parts)]
@@ -70,11 +70,11 @@ class History:
 
     @property
     def all_diverged(self) -> bool:
-        """Whether no run is left to go on with."""
+        """Whether no run is left to continue."""
         return bool((self.diverged_at >= 0).all())
 
     def to_tree(self) -> dict[str, Any]:
-        """Everything as nested dicts of arrays, to be stored."""
+        """The history as nested dicts of arrays, for a checkpoint."""
         return {
             "position": np.int64(self.position),
             "steps": _join(self.steps),
@@ -88,7 +88,7 @@ class History:
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> History:
-        """What `to_tree` gave."""
+        """The history that `to_tree` returned."""
         history = cls(*tree["diverged"].shape)
         history.position = int(tree["position"])
         history.steps = [tree["steps"]] if tree.get("steps") else []
@@ -108,7 +108,7 @@ class History:
         budgets: Arrays,
         initial_weights: np.ndarray | None,
     ) -> list[Record]:
-        """One record a run; a run that diverged is cut off before."""
+        """One record per run; a run that diverged ends before that iteration."""
         steps, evaluations = _join(self.steps), _join(self.evaluations)
         made = []
         for run, diverged_at in enumerate(self.diverged_at):
@@ -133,7 +133,7 @@ class History:
 
 
 def _before(budgets: Arrays, run: int, diverged_at: int) -> Arrays:
-    """What one run had at its budgets; those that it reached only after it diverged do not count."""
+    """Values of one run at its budgets, without budgets that it reached after it diverged."""
     found = {name: array[run] for name, array in budgets.items()}
     if not found or diverged_at < 0:
         return found
@@ -145,7 +145,7 @@ def _before(budgets: Arrays, run: int, diverged_at: int) -> Arrays:
 
 
 def _join(parts: list[Arrays]) -> Arrays:
-    """What was recorded piece by piece, put together along the second axis."""
+    """The recorded pieces, concatenated along the second axis."""
     if not parts:
         return {}
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}

@@ -1,4 +1,4 @@
-"""Whether a stored result is put together as results are, so that nothing else needs to ask."""
+"""Validation of the structure of a stored result when it is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDED = (
     *("transmission_time", "train_loss", "links_used", "new_links_used", "new_link_time"),
     *("bandwidth", "degree"),
 )
-_TOGETHER = (  # what is kept with the first of these is kept with all
+_TOGETHER = (  # groups of variables that are recorded together
     ("fired", "adjacency", "gradient_norm", "largest_gradient"),
     ("weights", "last_broadcast", "used_links", "sample", "fired"),
 )
@@ -25,11 +25,11 @@ _JSON = {"axes": list, "versions": dict, "data": dict, "policies": dict, "experi
 
 
 def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:
-    """The first thing about a dataset that no result has, in words; empty if all is well.
+    """The first way in which a dataset is not a valid result, in words; empty if it is valid.
 
     Args:
-        dataset: what was read.
-        dimensions: of every variable that results have, without the axes of a sweep.
+        dataset: the dataset that was read.
+        dimensions: the dimensions of every variable of a result, without the axes of a sweep.
     """
     for name, kind in _JSON.items():
         if (name in dataset.attrs or name in _ATTRIBUTES) and not _is_json(
@@ -45,7 +45,7 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
         if not 0 <= dataset.attrs.get(name, 1) < 2**31:
             return f"its attribute {name} is out of range"
     if "seconds" not in dataset.attrs:
-        return "it does not say how long it took"
+        return "its attribute seconds is missing"
     axes = []
     for axis in json.loads(dataset.attrs.get("axes", "[]")):
         if not isinstance(axis, str) or axis not in dataset.coords or not dataset[axis].size:
@@ -67,27 +67,27 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
                 return f"{name} does not hold numbers"
     diverged = dataset.get("diverged_at")
     if diverged is not None and (diverged.dims != tuple(axes) or diverged.dtype.kind not in "iu"):
-        return "diverged_at is not a whole number for each run"
+        return "diverged_at is not an integer per run"
     if not dataset.sizes["evaluation"] or not dataset.sizes["device"]:
         return "it is empty"
     return _wrong_sizes(dataset) or _wrong_times(dataset)
 
 
 def _wrong_sizes(dataset: xarray.Dataset) -> str:
-    """Where there is more or less than the settings ask for; a run that diverged is shorter."""
+    """A size that does not match the settings, in words; a run that diverged may be shorter."""
     settings = json.loads(dataset.attrs["experiment"])
     sizes = dataset.sizes
     devices = settings.get("devices")
     if "devices" in dataset.coords:
         devices = sizes["device"]  # those of the largest
     if sizes["device"] != devices or sizes.get("neighbor", devices) != devices:
-        return f"it has {sizes['device']} devices, and its settings {devices}"
-    known = np.isfinite(dataset.bandwidth.values)  # where devices are swept, smaller runs are filled up
+        return f"it has {sizes['device']} devices, but its settings {devices}"
+    known = np.isfinite(dataset.bandwidth.values)  # if devices are swept, smaller runs are padded
     if not (known.any(-1) if "devices" in dataset.coords else known).all():
         return "the bandwidth of a device is not known"
     iterations = settings.get("iterations")
     if not isinstance(iterations, int) or sizes["step"] > iterations:
-        return f"it has {sizes['step']} iterations, and its settings {iterations}"
+        return f"it has {sizes['step']} iterations, but its settings {iterations}"
     if sizes.get("instant", sizes["step"] + 1) != sizes["step"] + 1:
         return "its trace is not as long as the run"
     return ""
@@ -96,7 +96,7 @@ def _wrong_sizes(dataset: xarray.Dataset) -> str:
 def _wrong_times(dataset: xarray.Dataset) -> str:
     times = dataset.coords.get("iteration")
     if times is None or times.dims != ("evaluation",) or times.dtype.kind not in "iu":
-        return "it does not say when it was evaluated"
+        return "the iterations of its evaluations are missing"
     steps = np.asarray(times.values, np.int64)
     if len(steps) and (steps[0] < 0 or steps[-1] > dataset.sizes["step"] or (np.diff(steps) <= 0).any()):
         return "its evaluations are at impossible times"

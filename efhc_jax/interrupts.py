@@ -1,4 +1,4 @@
-"""Stopping in good order: a first Ctrl-C asks, a second one insists."""
+"""Graceful interruption: the first Ctrl-C saves and stops, a second one stops immediately."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether somebody has asked to stop, by Ctrl-C or by a scheduler's SIGTERM.
+    """A function that returns whether Ctrl-C was pressed or SIGTERM was received.
 
-    Inside the block the first such signal is only noted, so that work can be saved. The next one ends
-    the process as usual.
+    Inside the block the first such signal is only recorded, so that work can be saved. The next one
+    ends the process.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():

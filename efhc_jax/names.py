@@ -1,4 +1,4 @@
-"""Names as people write them: other spellings, words of other tools, and the nearest known name."""
+"""Names in other spellings, names that other tools use, and the nearest known name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-# What other simulators and papers call a field of `Experiment`, squashed.
+# Names that other simulators and papers use for a field of `Experiment`, squashed.
 ALIASES: dict[str, str] = {
     "lr": "learning_rate",
     "stepsize": "learning_rate",
@@ -41,7 +41,7 @@ ALIASES: dict[str, str] = {
     "classesperclient": "labels_per_device",
 }
 
-# Words for a value that are not a name here but have one or more that may be meant, by field, squashed.
+# Common values that are not names here, with the names that may be meant; by field, squashed.
 _OTHER_WORDS = {
     "split": {
         "noniid": "give 'dirichlet' (uneven shares, see dirichlet_alpha) or 'labels' "
@@ -51,9 +51,9 @@ _OTHER_WORDS = {
 
 
 def known_name(value: Any, names: Iterable[str]) -> Any:
-    """The known name that `value` spells in another way, or `value` itself.
+    """The known name of which `value` is another spelling, or `value` itself.
 
-    Case does not count, nor whether words are joined by a hyphen, an underscore, a space or nothing.
+    Case, hyphens, underscores and spaces are ignored.
 
     Example:
         >>> known_name("EF-HC", ["efhc", "gt"]), known_name("Fashion MNIST", ["fashion_mnist"])
@@ -69,12 +69,12 @@ def known_name(value: Any, names: Iterable[str]) -> Any:
 
 
 def other_words(field: str, value: Any) -> str:
-    """What to give in place of a common word for something else; empty if it is none."""
+    """Advice on which name to give instead of a common one that is not known; empty if there is none."""
     return _OTHER_WORDS.get(field, {}).get(squashed(value), "")
 
 
 def meant(value: Any, names: Iterable[str]) -> str | None:
-    """The name that `value` spells in another way, or the only one that begins with it."""
+    """The name of which `value` is another spelling, or the only one that begins with it."""
     names = list(names)
     if not squashed(value):
         return None
@@ -85,14 +85,14 @@ def meant(value: Any, names: Iterable[str]) -> str | None:
 
 
 def meant_field(name: Any, fields: Iterable[str]) -> str | None:
-    """The field that `name` is, in another spelling, cut short, or by what other tools call it."""
+    """The field that `name` means: another spelling, an abbreviation, or a name that other tools use."""
     fields = list(fields)
     known, alias = known_name(name, fields), ALIASES.get(squashed(name))
     return known if known in fields else alias if alias in fields else meant(name, fields)
 
 
 def nearest(value: Any, names: Iterable[str]) -> str | None:
-    """The name that is probably meant, if only because its letters are alike.
+    """The name that is probably meant, also if it is only similar.
 
     Example:
         >>> nearest("watts", ["ring", "watts_strogatz"]), nearest("rnig", ["ring", "watts_strogatz"])
@@ -106,5 +106,5 @@ def nearest(value: Any, names: Iterable[str]) -> str | None:
 
 
 def squashed(name: Any) -> str:
-    """A name without case, hyphens, underscores and spaces."""
+    """A name in lower case without hyphens, underscores and spaces."""
     return re.sub(r"[-_\s]", "", name).lower() if isinstance(name, str) else ""

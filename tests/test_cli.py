@@ -89,9 +89,9 @@ def test_the_summary_is_what_the_run_gave():
     best, worst = float(run.accuracy[-1].max()), float(run.accuracy[-1].min())
     assert lines["accuracy, worst and best device"] == f"{worst:.2%} to {best:.2%}"
     rate = float(run.broadcasts[-1].mean()) / 20
-    assert lines["broadcasts a device and iteration"] == f"{rate:.3f}"
+    assert lines["broadcasts per device per iteration"] == f"{rate:.3f}"
     total = float(run.transmission_time.sum())
-    assert lines["transmission time an iteration"] == f"{total / 20:.4f}"
+    assert lines["transmission time per iteration"] == f"{total / 20:.4f}"
 
 
 def test_flags_overrule_the_config(call, tmp_path):
@@ -378,7 +378,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(call, tmp_path, monkeypatch):
         patch.setattr("efhc_jax.simulation.advance", interrupted)
         done = call("run", *TINY, "--out", "results")
     assert done.code == 130
-    assert "the same command goes on from results" in done.out
+    assert "Run the same command again to resume from results" in done.out
     assert done.err == "efhc: stopped\n"
     calls = []
     monkeypatch.setattr("efhc_jax.simulation.advance", lambda *a: calls.append(1) or advance(*a))

@@ -1,7 +1,7 @@
-"""The command line: turns words into parts, and errors into one clear line.
+"""The command line: parses arguments and prints errors as one line.
 
-Every command is one file with a dataclass: its fields are the flags, `execute` does the work. What is
-heavy is imported in `execute`, so that `--help` answers at once.
+Every command is a dataclass in its own file: the fields are the flags, and `execute` does the work. Slow
+imports are made in `execute`, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMANDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 2 for anything that the user can mend."""
+    """Run a command and return its exit code: 0, or 2 for an error that the user can fix."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] in (["--version"], ["-V"]):
         print(version())
@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     except EfhcError as error:
         print(f"efhc: error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of the output has exited
         sys.stderr.close()
         return 1
     except OSError as error:
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the words ask for; a config file gives the defaults of the flags of a run."""
+    """The command for these arguments; a config file sets the defaults of the flags of a run."""
     check_words(arguments)
     defaults = _experiment_of_config(arguments) if arguments[:1] == ["run"] else None
     choices: Any = None
@@ -92,12 +92,12 @@ def parse(arguments: list[str]) -> Any:
 
 
 def version() -> str:
-    """The versions of this package and of JAX, which is not imported for it."""
+    """The versions of this package and of JAX, without importing JAX."""
     return f"efhc-jax {__version__} (jax {importlib.metadata.version('jax')})"
 
 
 def _experiment_of_config(arguments: list[str]) -> Experiment | None:
-    """The experiment of the last `--config FILE`, if there is one."""
+    """The experiment in the file of the last `--config FILE`, if there is one."""
     path = None
     for word, following in zip(arguments, [*arguments[1:], None], strict=False):
         if word == "--config":
@@ -110,7 +110,7 @@ def _experiment_of_config(arguments: list[str]) -> Experiment | None:
 def entry() -> None:
     """The console script.
 
-    Output that has been closed goes nowhere, and one that cannot show a character gets its number.
+    Closed output streams are replaced by the null device; characters that cannot be encoded are escaped.
     """
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115

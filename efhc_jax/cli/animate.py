@@ -1,4 +1,4 @@
-"""`efhc animate`: a run as a moving picture."""
+"""`efhc animate`: an animation of the network of a run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from efhc_jax.cli.flags import OptionalFile
 
 @dataclass(frozen=True)
 class Animate:
-    """Draw the network of a run over time as a GIF, from a file that was made with --audit."""
+    """Draw the network of a run over time as a GIF, from a result recorded with --audit."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """The netCDF file."""
+    """Result file (netCDF)."""
     select: Annotated[tuple[str, ...], tyro.conf.arg(metavar="AXIS=VALUE …")] = ()
-    """The run to show, where the file holds a sweep."""
+    """Run of a sweep to show."""
     frames: int = 120
-    """How many pictures, spread evenly over the iterations."""
+    """Number of frames, spread evenly over the iterations."""
     out: OptionalFile = None
-    """GIF to write. Beside the file by default."""
+    """GIF file to write; by default next to the result file."""
 
     def execute(self) -> None:
-        """Draw and write."""
+        """Draw the animation and write it."""
         from efhc_jax.activity import one_run
         from efhc_jax.animation import animate
         from efhc_jax.cli.plot import choices

@@ -1,4 +1,4 @@
-"""`efhc audit`: the theorem and its assumptions, measured on a stored run."""
+"""`efhc audit`: the theorem's assumptions and claims, checked on a stored run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from efhc_jax.errors import ExperimentError
 
 @dataclass(frozen=True)
 class Audit:
-    """Check the paper's Theorem 1 and its assumptions on a run that was made with `efhc run --audit`."""
+    """Check the paper's Theorem 1 and its assumptions on a run recorded with `efhc run --audit`."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """The netCDF file."""
+    """Result file (netCDF)."""
     out: OptionalFile = None
-    """Picture to draw of the consensus error and of F(w̄) − F*; PNG, PDF or SVG by its ending."""
+    """Figure of the consensus error and of F(w̄) − F* to write: .png, .pdf or .svg."""
     data_dir: OptionalFolder = None
-    """Folder with the dataset's files."""
+    """Folder with the files of the dataset."""
 
     def execute(self) -> None:
         """Print a table of findings."""
@@ -41,9 +41,9 @@ class Audit:
         run = load(result_file(self.file))
         experiment = Experiment.from_json(run.attrs["experiment"])
         data = load_dataset(str(experiment.dataset), self.data_dir) if self.data_dir else None
-        with Console(stderr=True).status("measuring, and solving for the optimum"):
+        with Console(stderr=True).status("checking the run and computing the optimum…"):
             findings = audit(run, data)
-        table = Table("what the theorem asks for, and says", "verdict", "measured", show_lines=True)
+        table = Table("assumption or claim", "verdict", "measured", show_lines=True)
         colors = {"holds": "green", "does not hold": "red"}
         for finding in findings:
             color = colors.get(finding.verdict, "yellow")

@@ -1,4 +1,4 @@
-"""`efhc bench`: speed, measured."""
+"""`efhc bench`: benchmarks."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ SUITES = ("peers", "scaling", "startup")
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure the speed: against PyTorch and NumPy, against the machine's limits, and with size.
+    """Measure the speed against PyTorch, NumPy and the limits of the machine, and for growing sizes.
 
-    It works from a checkout of the project. Let nothing else run meanwhile.
+    It needs a checkout of the project and an otherwise idle machine.
     """
 
     suite: Literal["all", "peers", "scaling", "startup"] = "all"
-    """peers: side by side with others, for which PyTorch is needed; scaling: growth with the number of
-    devices, runs, parameters and samples; startup: what a user waits for."""
+    """peers: comparison with other implementations (needs PyTorch); scaling: cost against the number of
+    devices, runs, parameters and samples; startup: time before the first iteration."""
     out: Folder = Path("out/bench")
-    """Folder for the report: JSON, Markdown and PNG of each suite."""
+    """Folder for the results: a JSON, Markdown and PNG file per suite."""
     quick: bool = False
-    """A small version of each suite, of a few minutes: to see that it works, not to quote."""
+    """Run a small version of each suite for a few minutes, to test it; the numbers mean little."""
 
     def execute(self) -> None:
-        """Measure, then print, store and draw."""
+        """Run the suites, then print, store and plot the results."""
         import importlib
         import importlib.util
 
@@ -74,7 +74,7 @@ class Bench:
 
 
 def use_checkout() -> None:
-    """Let `benchmarks` be imported from the checkout that this package is part of.
+    """Make `benchmarks` importable from the checkout that contains this package.
 
     Raises:
         ExperimentError: the package was installed without the rest of the project.
@@ -82,7 +82,7 @@ def use_checkout() -> None:
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "suites").is_dir():
         raise ExperimentError(
-            "bench: the peers and suites are not part of the installed package; clone the project and "
+            "bench: the benchmarks are not part of the installed package; clone the project and "
             'install it from there, pip install -e ".[bench]"'
         )
     if str(checkout) not in sys.path:

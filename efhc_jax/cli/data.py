@@ -1,4 +1,4 @@
-"""`efhc data`: which datasets are here, and fetching those that are not."""
+"""`efhc data`: the available datasets, and fetching the full Fashion-MNIST."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from efhc_jax.cli.flags import OptionalFolder
 
 @dataclass(frozen=True)
 class Data:
-    """Show which datasets can be used here, and fetch the full Fashion-MNIST."""
+    """List the datasets on this machine, or fetch the full Fashion-MNIST."""
 
     fetch: bool = False
-    """Get the full Fashion-MNIST with TensorFlow Datasets, and keep it in the cache."""
+    """Download the full Fashion-MNIST with TensorFlow Datasets and keep it in the cache."""
     data_dir: OptionalFolder = None
-    """Folder with the four files to fetch from, in place of the network."""
+    """Folder to take the four files from instead of downloading them."""
 
     def execute(self) -> None:
-        """Print the table, after fetching if asked."""
+        """Print the table of datasets, after fetching if requested."""
         from rich.console import Console
         from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`efhc doctor`: what is in order on this machine, and what is not."""
+"""`efhc doctor`: a check of the installation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Doctor:
-    """Check this machine: versions, accelerators, data, and a self-test of about five seconds.
+    """Check the installation: versions, accelerators, data, and a self-test of about five seconds.
 
-    Ends with 1 if something is wrong. A note is something that may be mended and need not be.
+    Exits with code 1 if there is a problem. Notes are optional improvements.
     """
 
     def execute(self) -> int:
-        """Look, print, and say what to do."""
+        """Run the checks and print their results with advice."""
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
@@ -23,10 +23,10 @@ class Doctor:
 
         start_jax()
         console = Console()
-        with console.status("looking…"):
+        with console.status("checking…"):
             checks = diagnose()
         colors = {"ok": "green", "note": "yellow", "problem": "red"}
-        table = Table("what", "state")
+        table = Table("check", "state")
         table.add_column("found", overflow="fold")
         for check in checks:
             state = f"[{colors[check.state]}]{check.state}[/]"

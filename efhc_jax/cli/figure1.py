@@ -1,4 +1,4 @@
-"""`efhc figure1`: the paper's evaluation from one command."""
+"""`efhc figure1`: the paper's evaluation in one command."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ Panel = Annotated[Literal["i-iii", "iv"] | None, tyro.conf.arg(metavar="{i-iii,i
 
 @dataclass(frozen=True)
 class Figure1:
-    """Run the paper's whole evaluation, draw its Figure 1, and judge each of its claims.
+    """Run the paper's evaluation, draw its Figure 1, and check each of its claims.
 
-    It can be stopped at any time; the same command goes on. `--preset quick` gives a small version on
-    the embedded data within two minutes.
+    It can be stopped at any time; the same command resumes. `--preset quick` runs a small version on the
+    included data within two minutes.
     """
 
     out: Folder = Path("out/figure1")
     """Folder for the sweeps, the figure and the claims."""
     preset: Literal["paper", "quick"] = "paper"
-    """How large: the paper's setting on the full data, or a quick look."""
+    """Size: the paper's setting on the full data, or a small version."""
     classifier: Classifier = None
-    """Only this classifier; both by default."""
+    """Classifier to run; both by default."""
     panel: Panel = None
-    """Only these panels; all by default."""
+    """Panels to run; all by default."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Number of seeds, in place of the preset's."""
+    """Number of seeds; by default that of the preset."""
     data_dir: OptionalFolder = None
-    """Folder with the dataset's files."""
+    """Folder with the files of the dataset."""
 
     def execute(self) -> None:
-        """Sweep, draw, judge."""
+        """Run the sweeps, draw the figure, and check the claims."""
         from efhc_jax.cli.startup import one_device_a_core, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.errors import ExperimentError
@@ -50,7 +50,7 @@ class Figure1:
         if self.seeds is not None and self.seeds < 2:
             raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")
         start_jax()
-        one_device_a_core(runs=len(settings.POLICIES) * 2)  # what the smallest sweep of the figure has
+        one_device_a_core(runs=len(settings.POLICIES) * 2)  # the runs of the smallest sweep
         data = load_dataset(settings.PRESETS[self.preset].dataset, self.data_dir)
         classifiers = [self.classifier] if self.classifier else list(settings.CLASSIFIERS)
         kinds = {"i-iii": settings.curves, "iv": settings.connectivity}
@@ -70,7 +70,9 @@ class Figure1:
                             **study.axes,  # type: ignore[arg-type]
                         )
                     except KeyboardInterrupt:
-                        print(f"stopped; the same command goes on from {self.out}", flush=True)
+                        print(
+                            f"Stopped. Run the same command again to resume from {self.out}", flush=True
+                        )
                         raise
         self._finish()
 
@@ -99,7 +101,7 @@ class Figure1:
 
 
 def finished_parts(out: Path) -> dict[str, dict[str, xarray.Dataset]]:
-    """The sweeps of the figure that are in the folder, by classifier."""
+    """The finished sweeps of the figure in the folder, by classifier."""
     from efhc_jax.paper.settings import CLASSIFIERS
     from efhc_jax.results import load
 

@@ -1,4 +1,4 @@
-"""`efhc plot`: pictures of a stored run or sweep."""
+"""`efhc plot`: figures of a stored run or sweep."""
 
 from __future__ import annotations
 
@@ -17,35 +17,36 @@ Word = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw a stored run or sweep.
+    """Plot a stored run or sweep.
 
     Without --x: a variable against iterations and against transmission time. With --x AXIS: a variable
-    against this axis. With --x and --rows: a heat map; with --lead POLICY, of its lead over the others.
+    against this axis. With --x and --rows: a heat map; with --lead POLICY, a heat map of its difference
+    from the other policies.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """The netCDF file, or a folder with one."""
+    """Result file (netCDF), or a folder that contains one."""
     x: Word = None
-    """Axis of the sweep along the bottom."""
+    """Axis of the sweep for the x axis."""
     y: str = "accuracy"
-    """Variable to draw."""
+    """Variable to plot."""
     hue: Word = None
-    """Axis with a line or a panel for each value; policy if there is one."""
+    """Axis of the sweep with a line or a panel per value; policy by default, if there are several."""
     rows: Word = None
-    """Axis along the side, for a heat map."""
+    """Axis of the sweep for the rows of a heat map."""
     lead: Word = None
-    """Policy whose difference from each other one is drawn, paired by seed, as a heat map."""
+    """Policy whose difference from each other policy, paired by seed, is drawn as a heat map."""
     iteration: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """With --x: the evaluation to look at; the last by default."""
+    """With --x: iteration of the evaluation to plot; the last by default."""
     budget: Annotated[float | None, tyro.conf.arg(metavar="TIME")] = None
-    """With --x: the transmission budget to look at instead, one that was chosen before the run."""
+    """With --x: transmission budget to plot instead of an evaluation; one that the runs had."""
     select: Annotated[tuple[str, ...], tyro.conf.arg(metavar="AXIS=VALUE …")] = ()
-    """Bring other axes down to one value."""
+    """Value to select on each of the other axes."""
     out: OptionalFile = None
-    """Picture to write; PNG, PDF or SVG by its ending. Beside the file by default."""
+    """Figure to write: .png, .pdf or .svg; by default next to the result file."""
 
     def execute(self) -> None:
-        """Draw and write."""
+        """Draw the figure and write it."""
         from efhc_jax.figures import save_figure
         from efhc_jax.plots import plot
         from efhc_jax.results import load, result_file
@@ -69,7 +70,7 @@ class Plot:
 
 
 def choices(words: Sequence[str]) -> dict[str, str]:
-    """The axes and values of words like `axis=value`."""
+    """The axes and values in words of the form `axis=value`."""
     found = {}
     for word in words:
         axis, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""`efhc report`: one page about results, to open in a browser."""
+"""`efhc report`: results as a page for the browser."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Files = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar=
 
 @dataclass(frozen=True)
 class Report:
-    """Write one self-contained page about runs, sweeps or Figure 1: it opens from disk, in any browser.
+    """Write a self-contained HTML page about runs, sweeps or Figure 1, which opens from disk.
 
-    Results that were made with --audit also show who broadcast when, which links were used, and what
-    the theorem asks for.
+    For results recorded with --audit it also shows which devices broadcast in each iteration, which links
+    were used, and the theorem's assumptions.
     """
 
     files: Files = ()
-    """NetCDF files, or folders that hold them."""
+    """Result files (netCDF), or folders that contain them."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
-    """The page to write."""
+    """HTML file to write."""
 
     def execute(self) -> None:
-        """Read, compose, write."""
+        """Read the results and write the page."""
         from efhc_jax.report.page import write_report
 
         path = write_report(self.files, self.out)

@@ -1,4 +1,4 @@
-"""`efhc run`: one experiment, its summary, its results and its picture."""
+"""`efhc run`: one experiment, with a summary, its results and a figure."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """Run one experiment: every setting is a flag, and the defaults are the paper's SVM."""
+    """Run one experiment. Every setting is a flag; the defaults are the paper's SVM setting."""
 
     experiment: Experiment = field(default_factory=Experiment)
     config: OptionalFile = None
-    """TOML file with settings by the same names; flags overrule it."""
+    """TOML file with settings by the same names; flags override it."""
     out: Folder = Path("out")
-    """Folder for the results: netCDF, picture, and the experiment as run."""
+    """Folder for the results: a netCDF file, a figure, and the settings."""
     data_dir: OptionalFolder = None
-    """Folder with the dataset's files."""
+    """Folder with the files of the dataset."""
     checkpoint_seconds: float = 60.0
-    """The least time between two checkpoints; a run that was stopped goes on from the last."""
+    """Minimum time between checkpoints; a stopped run resumes from the last one."""
     audit: bool = False
-    """Keep what `efhc audit` needs: graphs, broadcasts and gradient norms of every iteration."""
+    """Record graphs, broadcasts and gradient norms of every iteration, for `efhc audit`."""
     trace: bool = False
-    """Keep the whole inside of every iteration (small runs only)."""
+    """Record the full state of every iteration (small runs only)."""
     log: Annotated[str | None, tyro.conf.arg(metavar="tensorboard|wandb")] = None
-    """Send what is reached to a dashboard while it goes on; needs the extra of the same name."""
+    """Log metrics to this dashboard during the run; needs the extra of the same name."""
 
     def execute(self) -> None:
-        """Simulate, then store, draw and print."""
+        """Run the simulation, then store, plot and print the results."""
         from efhc_jax.checkpoint import Checkpoints
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.data import load_dataset
@@ -79,7 +79,7 @@ class Run:
                     checkpoints.clear()
                 raise
             except KeyboardInterrupt:
-                print(f"stopped; the same command goes on from {self.out}", flush=True)
+                print(f"Stopped. Run the same command again to resume from {self.out}", flush=True)
                 raise
             self._finish(result)
             if checkpoints:
@@ -117,11 +117,11 @@ class Run:
 
 
 def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
-    """What came out, in a few lines."""
+    """Summary of a run as a table."""
     from rich.table import Table
 
     table = Table(title=f"{experiment.policy} on {experiment.dataset}, {experiment.model}")
-    table.add_column("what")
+    table.add_column("metric")
     table.add_column("value", justify="right")
     for what, value in summary(result):
         table.add_row(what, value)
@@ -129,7 +129,7 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
 
 
 def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
-    """Names and values of the figures that people look at first."""
+    """Names and values of the most important metrics."""
     from efhc_jax.memory import gigabytes, peak_memory
 
     steps = result.sizes["step"]
@@ -142,16 +142,16 @@ def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
             ("accuracy, worst and best device", f"{worst:.2%} to {best:.2%}"),
             ("accuracy of the average model", f"{float(last.mean_model_accuracy):.2%}"),
             ("consensus error", f"{float(last.consensus_error):.4g}"),
-            ("broadcasts a device and iteration", f"{_rate(last):.3f}"),
+            ("broadcasts per device per iteration", f"{_rate(last):.3f}"),
         ]
     total = float(result.transmission_time.sum())
     seconds = result.attrs["seconds"]
     lines += [
         ("transmission time, total", f"{total:,.1f}"),
-        ("transmission time an iteration", f"{total / max(1, steps):.4f}"),
+        ("transmission time per iteration", f"{total / max(1, steps):.4f}"),
         ("seconds", f"{seconds:.1f}"),
-        ("of these evaluating", f"{result.attrs['evaluation_seconds']:.1f}"),
-        ("iterations a second", _speed(steps, seconds - result.attrs["evaluation_seconds"])),
+        ("seconds spent on evaluations", f"{result.attrs['evaluation_seconds']:.1f}"),
+        ("iterations per second", _speed(steps, seconds - result.attrs["evaluation_seconds"])),
         ("peak memory", gigabytes(peak_memory())),
     ]
     return lines

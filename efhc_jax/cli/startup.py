@@ -1,4 +1,4 @@
-"""What the commands do before JAX computes anything."""
+"""Configuration of JAX before it computes anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from efhc_jax.errors import ExperimentError
 
 
 def start_jax() -> None:
-    """Keep compiled programs on disk, so that the second run of a kind starts at once."""
+    """Keep compiled programs on disk, so that later runs of the same shapes start faster."""
     import jax
 
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
@@ -21,14 +21,14 @@ def start_jax() -> None:
 
 
 def one_device_a_core(runs: int, batch: int | None = None) -> None:
-    """Let a CPU count as one device a core, over which a sweep then spreads its runs.
+    """Treat every core of a CPU as a JAX device, over which a sweep distributes its runs.
 
-    Batches run faster that way than with XLA's own threads. It must come before JAX computes anything;
-    accelerators, and a number of devices that the user has set, stay as they are.
+    Batches run faster that way than with XLA's own threads. Call it before JAX computes anything. It does
+    not change accelerators, or a number of devices that the user has set.
 
     Args:
-        runs: how many there are; more devices than that would only compute copies.
-        batch: the size of a batch that the user wants; it must spread evenly.
+        runs: number of runs; more devices than runs would only compute copies.
+        batch: batch size given by the user, which the number of devices must divide.
     """
     devices = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, runs)
     if batch is None or batch % devices == 0:
@@ -36,20 +36,20 @@ def one_device_a_core(runs: int, batch: int | None = None) -> None:
 
 
 def cpu_devices(count: int) -> None:
-    """Let a CPU count as so many devices, unless JAX has begun or the user has set another number."""
+    """Set the number of CPU devices, unless JAX has been initialized or the user has set a number."""
     import jax
 
     set_by_user = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     if count < 2 or set_by_user:
         return
-    with contextlib.suppress(RuntimeError):  # JAX is already at work, as in a notebook
+    with contextlib.suppress(RuntimeError):  # JAX has been initialized already, as in a notebook
         jax.config.update("jax_num_cpu_devices", count)
 
 
 def join_job(coordinator: str | None, processes: int | None, process_id: int | None) -> None:
     """Join the other processes of a job.
 
-    SLURM and Open MPI tell each process who it is; elsewhere all three arguments are needed.
+    SLURM and Open MPI are detected automatically; elsewhere all three arguments are needed.
 
     Raises:
         ExperimentError: there is no such job.

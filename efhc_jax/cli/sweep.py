@@ -1,4 +1,4 @@
-"""`efhc sweep`: a whole grid of runs."""
+"""`efhc sweep`: a grid of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _several_values() -> type:
-    """`Experiment` with several values for each field; none means the default or the config's."""
+    """`Experiment` with any number of values per field; with none, the config file or default applies."""
     fields = []
     texts = documentation(Experiment)
     for field in dataclasses.fields(Experiment):
@@ -46,39 +46,39 @@ Settings.__doc__ = "Every field of an experiment; several values make it an axis
 
 @dataclass(frozen=True)
 class Sweep:
-    """Run every combination of settings: several values after a flag make it an axis.
+    """Run every combination of settings: a flag with several values is an axis.
 
     For example: efhc sweep --policy efhc gt zt rg --r 5 50 500 --seeds 5
     """
 
     settings: Settings = dataclasses.field(default_factory=Settings)
     seeds: int = 1
-    """Number of seeds, from the seed on: an axis of its own when there are several."""
+    """Number of seeds, starting at --seed; several seeds are an axis."""
     config: OptionalFile = None
     """TOML file with settings by the same names; a list is an axis, and flags override it."""
     out: Folder = Path("out/sweep")
-    """Folder for the results. A sweep that was stopped goes on from there."""
+    """Folder for the results; a stopped sweep resumes from there."""
     data_dir: OptionalFolder = None
-    """Folder with the dataset's files."""
+    """Folder with the files of the dataset."""
     batch: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Runs that go through the program at once; by default as many as is good."""
+    """Number of runs computed at once; chosen automatically by default."""
     nested: bool = False
     """Draw the graphs of all connectivities from the same positions, connected at the smallest."""
     audit: bool = False
-    """Keep the graphs, broadcasts and gradient norms of every iteration, for `efhc report`."""
+    """Record graphs, broadcasts and gradient norms of every iteration, for `efhc report`."""
     checkpoint_seconds: float = 60.0
-    """The least time between two checkpoints of a batch in progress."""
+    """Minimum time between checkpoints of the batch in progress."""
     distributed: bool = False
-    """Join a job of several processes: found by itself under SLURM and Open MPI."""
+    """Join a job of several processes; SLURM and Open MPI are detected automatically."""
     coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
-    """With --distributed elsewhere: the address of process 0."""
+    """With --distributed elsewhere: address of process 0."""
     processes: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """With --distributed elsewhere: how many there are."""
+    """With --distributed elsewhere: number of processes."""
     process_id: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """With --distributed elsewhere: which one this is, from 0."""
+    """With --distributed elsewhere: index of this process, from 0."""
 
     def execute(self) -> int:
-        """Sweep, then store, draw and print; 1 if runs diverged."""
+        """Run the sweep, then store, plot and print the results; 1 if runs diverged."""
         from efhc_jax.cli.startup import join_job, one_device_a_core, start_jax
         from efhc_jax.interrupts import stop_requests
 
@@ -122,14 +122,14 @@ class Sweep:
                     **axes,
                 )
             except KeyboardInterrupt:
-                print(f"stopped; the same command goes on from {self.out}", flush=True)
+                print(f"Stopped. Run the same command again to resume from {self.out}", flush=True)
                 raise
         if speaks:
             self._finish(result)
         diverged = int((result.diverged_at >= 0).sum())
         if diverged and speaks:
             print(
-                f"{diverged:,} of {len(grid.experiments):,} runs diverged: means leave them out; "
+                f"{diverged:,} of {len(grid.experiments):,} runs diverged and are left out of the means; "
                 "try a smaller --learning-rate",
                 flush=True,
             )
@@ -233,7 +233,7 @@ def _some(rows: list[Any], most: int = 40) -> list[Any]:
 
 
 def _with_interval(found: Any, at: dict[str, int], form: str, interval_too: bool = True) -> str:
-    """A mean over the seeds that have a value, with its interval; a dash where none has."""
+    """The mean over seeds that have a value, with its interval; a dash if none has one."""
     mean, low, high, seeds = (float(part.isel(at)) for part in found)
     if not seeds:
         return "–"
@@ -243,7 +243,7 @@ def _with_interval(found: Any, at: dict[str, int], form: str, interval_too: bool
 
 
 def _diverged(runs: xarray.Dataset) -> str:
-    """How many runs of a row diverged; the other columns are about those that did not."""
+    """The number of runs of a row that diverged; the other columns cover those that did not."""
     at = runs.diverged_at.values.reshape(-1)
     gone = at[at >= 0]
     if not len(gone):

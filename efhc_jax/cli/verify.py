@@ -1,4 +1,4 @@
-"""`efhc verify`: a stored result, run again."""
+"""`efhc verify`: repeat a stored result and compare."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _MOST_LINES = 20
 
 @dataclass(frozen=True)
 class Verify:
-    """Run a stored result again from its own settings, and say whether it comes out the same.
+    """Repeat a stored run or sweep from its settings and compare the results.
 
-    Ends with 0 if every value has the same bits, 1 if not, 2 if it cannot be run.
+    Exits with code 0 if every value is bitwise equal, 1 if not, and 2 if the file cannot be run.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """The netCDF file of a run or a sweep, or a folder with such files."""
+    """Result file (netCDF) of a run or sweep, or a folder with such files."""
     runs: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """How many runs of a sweep to do again, at least: whole batches are. All by default."""
+    """Minimum number of runs of a sweep to repeat, in whole batches; all by default."""
     data_dir: OptionalFolder = None
-    """Folder with the dataset's files."""
+    """Folder with the files of the dataset."""
 
     def execute(self) -> int:
-        """Run it again, compare, and print."""
+        """Repeat the runs, compare, and print."""
         from efhc_jax.cli.startup import cpu_devices, start_jax
         from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset

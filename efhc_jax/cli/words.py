@@ -1,6 +1,6 @@
-"""What people type by habit: flags of other tools, several values for one run, commas between values.
+"""Common mistakes on the command line: flags of other tools, several values for a run, commas.
 
-The words are looked at before they are parsed, so that each of these is answered by what to type.
+They are recognised before the arguments are parsed, and the error says what to type instead.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.names import ALIASES, meant_field
 
 SETTINGS = {field.name: str(field.type) for field in dataclasses.fields(Experiment)}
-# Numbers that cannot be an axis of a sweep either, so a comma in one separates thousands.
+# Numbers that cannot be an axis of a sweep, so that a comma in one separates thousands.
 NEVER_SEVERAL = ("iterations", "eval_every", "early_evaluations", "placement")
 
 
 class Group(NamedTuple):
-    """A flag and the words after it, up to the next flag."""
+    """A flag and its values, up to the next flag."""
 
-    flag: str  # as it was typed; empty for what comes before the first flag
+    flag: str  # as typed; empty for words before the first flag
     values: list[str]
 
     @property
@@ -34,16 +34,16 @@ class Group(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """The values, also where they are separated by commas or stand in brackets."""
+        """The values, also if they are separated by commas or in brackets."""
         pieces = (part for value in self.values for part in value.strip("[]()").split(","))
         return [part.strip(" '\"") for part in pieces if part.strip()]
 
 
 def check_words(words: list[str]) -> None:
-    """Raise with what to type, where it is known what was meant.
+    """Raise with what to type, if it is clear what was meant.
 
     Args:
-        words: the command line, from the command on.
+        words: the command line, starting with the command.
 
     Raises:
         ExperimentError: the flags are those of another tool or command, or have too many values.
@@ -59,7 +59,7 @@ def check_words(words: list[str]) -> None:
 
 
 def grouped(words: list[str]) -> list[Group]:
-    """The words by flag; the first group has those before any flag.
+    """The words grouped by flag; the first group has those before any flag.
 
     Example:
         >>> [tuple(group) for group in grouped(["--policy", "efhc", "gt", "--r=5"])]
@@ -111,7 +111,7 @@ def _check_values(command: str, group: Group, groups: list[Group]) -> None:
 
 
 def as_sweep(groups: list[Group]) -> str:
-    """The command line of a run as that of a sweep, without what only a run has."""
+    """The command line of a run as that of a sweep, without the flags that only a run has."""
     words = ["efhc", "sweep"]
     for group in groups[1:]:
         name, flag = group.name, group.flag
@@ -121,7 +121,7 @@ def as_sweep(groups: list[Group]) -> str:
             continue
         several = name in SETTINGS and name != "graph_file"
         values = group.parts if several else group.values
-        if SETTINGS.get(name) == "bool" and not values:  # a sweep wants to be told which
+        if SETTINGS.get(name) == "bool" and not values:  # in a sweep, booleans take a value
             values = ["True"]
         words += [flag, *values]
     return shlex.join(words)
