@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.names import known_name
 
 if TYPE_CHECKING:
     import xarray
@@ -143,6 +144,7 @@ def compare_values(
 
     check_dimension(values, axis)
     known = values[axis].values.tolist()
+    baseline = known_name(baseline, [value for value in known if isinstance(value, str)])
     if baseline not in known:
         raise ExperimentError(f"baseline={baseline!r}: not on the axis {axis}, which has {known}")
     if values.sizes.get("seed", 1) < 2:
@@ -156,7 +158,7 @@ def compare_values(
 
 
 def at_budget(grid: xarray.Dataset, budget: float | list[float]) -> xarray.DataArray:
-    """Accuracy of each device after the first iteration whose cumulative transmission time reaches a budget.
+    """Accuracy of each device after the first iteration whose cumulative time reaches a budget.
 
     The models of exactly that iteration were evaluated; nothing is interpolated. NaN if a run ended
     before.

@@ -87,8 +87,7 @@ def _markov_begin(hyper: Hyper) -> Memory:
 
 
 def _markov(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """A link that is up fails with probability `link_failure`; one that is down is repaired with
-    probability `link_repair`."""
+    """Links that are up fail with one probability, those that are down are repaired with another."""
     coins, up = _link_coins(hyper, iteration), memory["up"]
     stays = coins >= hyper.change.link_failure
     comes_back = coins < hyper.change.link_repair
@@ -112,7 +111,7 @@ def _mobility_begin(hyper: Hyper) -> Memory:
 
 
 def _mobility(hyper: Hyper, memory: Memory, iteration: Int[Array, ""]) -> Now:
-    """Random waypoint: each device moves to a random position, then to another; links are by distance."""
+    """Random waypoint: devices move to a random position, then to another; links are by distance."""
     places, targets = memory["places"], memory["targets"]
     way = targets - places
     distance = jnp.sqrt(jnp.sum(way**2, axis=1, keepdims=True))

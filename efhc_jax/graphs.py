@@ -109,7 +109,7 @@ def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
 
 
 def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """A ring with four neighbours per device, whose links are rewired with probability `connectivity`."""
+    """A ring with four neighbours per device, with links rewired with probability `connectivity`."""
     import networkx
 
     neighbors = min(4, settings.devices - 1)
@@ -124,7 +124,7 @@ def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links
 
 
 def barabasi_albert(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Devices join one by one and link to two earlier ones, with preference for those with many links."""
+    """Devices join one by one and link to two earlier ones, preferably those with many links."""
     import networkx
 
     if settings.devices <= 2:

@@ -19,6 +19,7 @@ from efhc_jax.figures import (
     parts_of,
     subplots,
 )
+from efhc_jax.names import known_name
 
 if TYPE_CHECKING:
     import xarray
@@ -37,7 +38,7 @@ def draw_heat(
 ) -> Figure:
     """A variable at one moment of the runs over two axes of the sweep, with a panel per hue.
 
-    A cell stays empty where some seed did not get as far as this moment.
+    A cell is empty if a seed has no value at this moment.
     """
     moment = moment or Moment()
     check_axes(moment.of(grid, y), x, rows, hue)
@@ -80,6 +81,7 @@ def draw_lead(
     if "seed" in (x, rows):
         raise ExperimentError("seed: intervals are taken over seeds; give another axis")
     known = grid.policy.values.tolist()
+    leader = known_name(leader, known)
     if leader not in known:
         raise ExperimentError(f"lead={leader}: not among the policies of the sweep, which has {known}")
     if "seed" not in grid.dims:

@@ -1,7 +1,7 @@
-"""How the runs of a batch are spread: over accelerators, and in blocks on each of them.
+"""Distribution of a batch of runs over accelerators, and in blocks on each of them.
 
-Runs with many devices are cut as well: each accelerator then holds the models of some devices, the rows
-of W. What is computed for each device stays where its row is; only averaging looks at other rows.
+Runs with many devices are divided as well: each accelerator then holds the models of some devices, that
+is, rows of W. Computations per device stay with their row; only averaging needs other rows.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-_CACHE_BYTES = 10 * 2**20  # what the runs of all blocks at work may occupy of a CPU's last cache
-_ROWS_FROM = 1000  # devices; a run with so many is spread over several accelerators itself
+_CACHE_BYTES = 10 * 2**20  # of a CPU's last-level cache, for the active blocks of runs
+_ROWS_FROM = 1000  # devices from which a single run is distributed over several accelerators
 
 
 class Layout(NamedTuple):
-    """Where runs are computed.
+    """Placement of runs on accelerators.
 
     Attributes:
-        mesh: the accelerators to spread them over, along an axis "runs", and along an axis "rows" where
-            the devices of each run are spread as well; None is a single accelerator.
-        block: how many are advanced together on one accelerator; 0 is all.
-        devices: m of the runs, where their devices are spread; otherwise 0.
+        mesh: the accelerators, along an axis "runs", and along an axis "rows" if the devices of each
+            run are distributed as well; None for a single accelerator.
+        block: number of runs advanced together on one accelerator; 0 for all.
+        devices: m of the runs if their devices are distributed, otherwise 0.
     """
 
     mesh: Mesh | None = None
@@ -41,16 +41,16 @@ class Layout(NamedTuple):
 
     @property
     def teams(self) -> int:
-        """Number of accelerators, or of groups of them, that have runs of their own."""
+        """Number of accelerators, or groups of accelerators, with their own runs."""
         return 1 if self.mesh is None else self.mesh.shape["runs"]
 
     @property
     def rows(self) -> Mesh | None:
-        """The accelerators, where the devices of each run are spread over them."""
+        """The accelerators, if the devices of each run are distributed over them."""
         return self.mesh if self.devices else None
 
     def fitted(self, runs: int) -> tuple[Layout, int]:
-        """A layout with even blocks for a batch of at least `runs`, and how many it then has."""
+        """A layout with equal blocks for a batch of at least `runs`, and the size of that batch."""
         each = math.ceil(runs / self.teams)
         blocks = math.ceil(each / self.block) if self.block else 1
         block = math.ceil(each / blocks)
@@ -58,7 +58,7 @@ class Layout(NamedTuple):
 
 
 def hardware(count: int, platform: str | None = None) -> str:
-    """What so many accelerators are, in words: on a CPU they are its cores, or the CPUs of a job.
+    """Description of a number of accelerators: on a CPU they are its cores, or the CPUs of a job.
 
     Example:
         >>> hardware(2, "cpu"), hardware(2, "gpu"), hardware(1, "cpu")
@@ -76,7 +76,7 @@ SINGLE = Layout()  # everything at once on one accelerator
 
 
 def choose_layout(devices: int, parameters: int) -> Layout:
-    """All accelerators there are; on a CPU, blocks whose models stay in the cache.
+    """All accelerators; on a CPU, with blocks whose models fit the cache.
 
     Args:
         devices: m of the runs.
@@ -94,7 +94,7 @@ def choose_layout(devices: int, parameters: int) -> Layout:
 
 
 def choose_layout_of_one(devices: int) -> Layout:
-    """A single run: on one accelerator, or over those that its devices spread evenly over."""
+    """The layout of a single run: one accelerator, or several if its devices divide evenly."""
     accelerators = jax.devices()
     if not _rows_are_spread(accelerators, devices):
         return SINGLE
@@ -102,23 +102,23 @@ def choose_layout_of_one(devices: int) -> Layout:
 
 
 def _rows_are_spread(accelerators: list[jax.Device], devices: int) -> bool:
-    """Many devices on several accelerators; the cores of a CPU share the work better as one."""
+    """Whether to distribute devices: if there are many, and several accelerators that are no CPUs."""
     several = len(accelerators) > 1 and accelerators[0].platform != "cpu"
     return several and devices >= _ROWS_FROM
 
 
 def by_rows(accelerators: list[jax.Device], devices: int) -> Layout:
-    """Runs whose devices are spread over as many of the accelerators as divide them evenly."""
+    """A layout with the devices of each run distributed over accelerators that divide them evenly."""
     rows = math.gcd(devices, len(accelerators))
     mesh = Mesh(np.array(accelerators).reshape(-1, rows), ("runs", "rows"))
     return Layout(mesh, devices=devices)
 
 
 def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a function of one run into one of a batch: `f(runs, shared)`.
+    """A function of a batch from a function of one run: `f(runs, shared)`.
 
-    `runs` is a tuple of arguments whose leaves have the runs along the first axis; `shared` are the
-    arguments that all of them see.
+    `runs` is a tuple of arguments whose leaves have the runs along the first axis; `shared` is a tuple
+    of arguments that all runs share.
     """
 
     def on_each(runs: tuple[Any, ...], shared: tuple[Any, ...] = ()) -> Any:
@@ -128,7 +128,7 @@ def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
         if block >= count:
             return batched(runs)
         if count % block:
-            raise ValueError(f"a batch of {count} runs is not made of blocks of {block}")
+            raise ValueError(f"a batch of {count} runs is not a multiple of the block size {block}")
         cut = jax.tree.map(lambda leaf: leaf.reshape(count // block, block, *leaf.shape[1:]), runs)
         blocks = jax.lax.map(batched, cut)
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), blocks)
@@ -141,7 +141,7 @@ def spread(layout: Layout, one: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_rows(layout: Layout, one: Callable[..., Any], runs: Any, shared: Any = ()) -> Any:
-    """The compiler cuts the program along the devices, as its arguments are."""
+    """The compiler partitions the program along the devices, as its arguments are."""
     found = jax.vmap(lambda runs: one(*runs, *shared), spmd_axis_name="runs")(runs)
     return jax.tree.map(
         lambda leaf: jax.lax.with_sharding_constraint(leaf, _sharding(layout, leaf)), found
@@ -158,12 +158,12 @@ def _on_mesh(mesh: Mesh, on_each: Callable[..., Any], runs: Any, shared: Any = (
 def on_own_rows(
     mesh: Mesh | None, function: Callable[..., Any], *, shared: int = 0
 ) -> Callable[..., Any]:
-    """A function of arrays (device, …) that each accelerator applies to the devices that it holds.
+    """A function of arrays (device, …) that each accelerator applies to its own devices.
 
     Args:
         mesh: `Layout.rows`.
-        function: what to apply.
-        shared: how many of its last arguments are seen in full by all accelerators.
+        function: the function to apply.
+        shared: number of last arguments that are replicated on all accelerators.
     """
     if mesh is None:
         return function
@@ -178,36 +178,36 @@ def on_own_rows(
 
 
 def place_runs(layout: Layout, tree: Any) -> Any:
-    """Put stacked arrays where their runs will be computed."""
+    """Stacked arrays, placed on the accelerators of their runs."""
     if layout.mesh is None:
         return jax.device_put(tree)
     return jax.tree.map(lambda leaf: _place(_sharding(layout, leaf), leaf), tree)
 
 
 def _sharding(layout: Layout, leaf: Any) -> NamedSharding:
-    """Where an array with the runs along its first axis goes."""
+    """Sharding of an array with the runs along its first axis."""
     assert layout.mesh is not None
-    for axis in (1, 2):  # the second where there are models for each budget
+    for axis in (1, 2):  # 2 for models per budget
         if layout.devices and leaf.ndim > axis and leaf.shape[axis] == layout.devices:
             return NamedSharding(layout.mesh, P("runs", *[None] * (axis - 1), "rows"))
     return NamedSharding(layout.mesh, P("runs"))
 
 
 def place_shared(layout: Layout, tree: Any) -> Any:
-    """Put arrays that all runs see on every accelerator."""
+    """Arrays that all runs share, replicated on every accelerator."""
     if layout.mesh is None:
         return jax.device_put(tree)
     return _place(NamedSharding(layout.mesh, P()), tree)
 
 
 def _place(sharding: NamedSharding, tree: Any) -> Any:
-    """Like `device_put`, but every process of a job contributes only what it holds itself."""
+    """Like `device_put`, but every process of a job contributes only its own part."""
     if jax.process_count() == 1:
         return jax.device_put(tree, sharding)
 
     def put(leaf: Any) -> jax.Array:
         if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-            return jax.device_put(leaf, sharding)  # spread over the processes already
+            return jax.device_put(leaf, sharding)  # already distributed over the processes
         if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             data = put(jax.random.key_data(leaf))
             return jax.jit(jax.random.wrap_key_data, out_shardings=sharding)(data)
@@ -218,7 +218,7 @@ def _place(sharding: NamedSharding, tree: Any) -> Any:
 
 
 def fetch(tree: Any) -> Any:
-    """The arrays on the host, in full on every process of a job."""
+    """The arrays on the host, complete on every process of a job."""
     if jax.process_count() == 1:
         return jax.device_get(tree)
     from jax.experimental import multihost_utils

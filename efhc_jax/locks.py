@@ -1,4 +1,4 @@
-"""One process at a time in an output folder."""
+"""Lock that allows only one process at a time in an output folder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAME = ".lock"
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process alone, by a file in it that goes again at the end.
+    """Lock a folder for this process by a file in it, which is removed at the end.
 
-    The system frees the lock when its process ends, however it ends. A file that a killed process left
-    behind is in nobody's way.
+    The operating system releases the lock when the process ends, even if it is killed. A file that is
+    left behind does no harm.
 
     Raises:
-        ExperimentError: another process holds it.
+        ExperimentError: another process holds the lock.
     """
     path = folder / NAME
     file = _take(folder, path)
@@ -53,14 +53,14 @@ def _take(folder: Path, path: Path) -> IO[str]:
             ) from None
         except OSError as error:  # some network file systems have no locks
             warnings.warn(
-                f"{folder}: cannot be locked ({error.strerror}); let no other process work there",
+                f"{folder}: cannot be locked ({error.strerror}); make sure no other process uses it",
                 RuntimeWarning,
                 stacklevel=4,
             )
         if _is_still(path, file):
             file.truncate(0)
             return file
-        file.close()  # whoever had it has just removed it
+        file.close()  # its owner has just removed it
 
 
 def _is_still(path: Path, file: IO[str]) -> bool:

@@ -1,7 +1,7 @@
-"""Live logging: what a run has reached, sent to a dashboard while it goes on.
+"""Logging of metrics to a dashboard during a run.
 
-A logger is told the mean of each quantity over the devices at every evaluation, and over the iterations
-of every chunk in between. Nothing of it is part of the compiled program.
+A logger receives the mean of each metric over devices at every evaluation, and over the iterations of
+every chunk in between. Logging is not part of the compiled program.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from efhc_jax.errors import ExperimentError
 
 
 class Logger(Protocol):
-    """Where values go while a run is under way."""
+    """Receiver of metrics during a run."""
 
     def log(self, values: dict[str, float], iteration: int) -> None:
-        """Take what was reached after so many iterations."""
+        """Log the values after this many iterations."""
 
     def close(self) -> None:
-        """Send or store what is left."""
+        """Send or store remaining values."""
 
 
 class TensorBoard:
@@ -34,7 +34,7 @@ class TensorBoard:
         self._writer.add_text("experiment", f"```toml\n{experiment.to_toml()}```")
 
     def log(self, values: dict[str, float], iteration: int) -> None:
-        """One point on the curve of each name."""
+        """Add a point to the curve of each metric."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, iteration)
         self._writer.flush()
@@ -45,7 +45,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """Sends to Weights & Biases; with WANDB_MODE=offline it keeps files for `wandb sync`."""
+    """Logs to Weights & Biases; with WANDB_MODE=offline it writes files for `wandb sync`."""
 
     def __init__(self, experiment: Experiment, folder: Path, name: str):
         wandb = _imported("wandb", "wandb")
@@ -56,17 +56,17 @@ class WeightsAndBiases:
             )
         except wandb.Error as error:
             raise ExperimentError(
-                f"log=wandb: no run could be begun ({_first_line(error)}); "
+                f"log=wandb: the run could not be started ({_first_line(error)}); "
                 "log in with `wandb login`, or set WANDB_MODE=offline"
             ) from None
         self._run.define_metric("*", step_metric="iteration")
 
     def log(self, values: dict[str, float], iteration: int) -> None:
-        """One entry with all values; the iteration is what they are drawn against."""
+        """Add an entry with all values and the iteration, which is the x axis."""
         self._run.log(values | {"iteration": iteration})
 
     def close(self) -> None:
-        """Hand over what is left."""
+        """Finish the run."""
         self._run.finish()
 
 
@@ -77,16 +77,16 @@ LOGGERS: dict[str, Callable[[Experiment, Path, str], Logger]] = {
 
 
 def make_logger(kind: str, experiment: Experiment, folder: Path, name: str) -> Logger:
-    """The logger of a kind, for one run.
+    """The logger of this kind for one run.
 
     Args:
         kind: one of `LOGGERS`.
-        experiment: what is run; its settings are logged too.
-        folder: where files go.
-        name: what the run is called there.
+        experiment: the experiment, whose settings are logged as well.
+        folder: the folder for its files.
+        name: the name of the run in the dashboard.
 
     Raises:
-        ExperimentError: there is no such kind, or what it needs is not installed.
+        ExperimentError: there is no such kind, or its package is not installed.
     """
     kind = check_choice("log", kind, LOGGERS)
     return LOGGERS[kind](experiment, folder, name)

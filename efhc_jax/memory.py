@@ -1,4 +1,4 @@
-"""How much memory a batch of runs takes, so that a sweep that cannot fit says so before it starts."""
+"""Memory estimates, so that a sweep that does not fit is rejected before it starts."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from efhc_jax.graphs import expected_links
 from efhc_jax.layout import hardware
 from efhc_jax.program import Spec
 
-_SHARE = 0.6  # of the memory that is free; the rest is for the program itself and other processes
-_BYTES_OF_LINK = 48  # while a network is drawn
-_MOST_RUNS_ON_CPU = 64  # more would gain nothing, and a crash would cost more
+_SHARE = 0.6  # of the free memory; the rest is for the program itself and other processes
+_BYTES_OF_LINK = 48  # while a network is generated
+_MOST_RUNS_ON_CPU = 64  # larger batches are not faster, and a crash would cost more
 _MOST_RUNS = 1024
 
 
 class Estimate(NamedTuple):
-    """Bytes on one accelerator."""
+    """Memory of a batch in bytes on one accelerator."""
 
-    fixed: int  # whatever the batch: the dataset, the evaluation of one run
+    fixed: int  # independent of the batch: the dataset, the evaluation of one run
     per_run: int
 
     def peak(self, runs: int) -> int:
-        """With this many runs on the accelerator."""
+        """Peak memory with this many runs on the accelerator."""
         return self.fixed + runs * self.per_run
 
 
 def estimate(experiment: Experiment, dataset: Dataset, spec: Spec) -> Estimate:
-    """What the program will need at its peak.
+    """Estimate of the peak memory of the program.
 
-    A run keeps W, Ŵ and the models at budgets; a step needs the gradient and new W beside them, and
-    some room for its temporaries.
+    A run keeps W, Ŵ and the models at budgets; a step also needs the gradient, the new W and some
+    temporaries.
     """
     itemsize = jax.numpy.zeros(()).dtype.itemsize
     models = experiment.devices * spec.rules.model.size * itemsize
     gathered = 0
-    if spec.layout.rows is not None:  # of which each accelerator has a part, and all while it mixes
+    if spec.layout.rows is not None:  # each accelerator holds a part, and all of W while it mixes
         gathered = models
         models //= spec.layout.rows.shape["rows"]
     images = dataset.train_images.nbytes + dataset.test_images.nbytes
@@ -55,9 +55,9 @@ def estimate(experiment: Experiment, dataset: Dataset, spec: Spec) -> Estimate:
 
 
 def check_fits(experiment: Experiment, dataset: Dataset, spec: Spec) -> None:
-    """Raise if a single run cannot fit, however little it needs beside its models and its network."""
+    """Raise if the models and the network of a single run do not fit into memory."""
     models = 4 * experiment.devices * spec.rules.model.size * jax.numpy.zeros(()).dtype.itemsize
-    if spec.layout.rows is not None:  # a part on each accelerator, and all of W while it mixes
+    if spec.layout.rows is not None:  # part of W on each accelerator, and all of it while it mixes
         models = models // spec.layout.rows.shape["rows"] + models // 4
     network = _BYTES_OF_LINK * expected_links(
         experiment.graph, experiment.devices, experiment.connectivity
@@ -66,30 +66,30 @@ def check_fits(experiment: Experiment, dataset: Dataset, spec: Spec) -> None:
     if needed > free:
         raise ExperimentError(
             f"devices={experiment.devices}: the models take {gigabytes(models)} and the network "
-            f"{gigabytes(network)}, and {gigabytes(free)} are free; try fewer devices or links, or a "
+            f"{gigabytes(network)}, but {gigabytes(free)} are free; try fewer devices or links, or a "
             "smaller model"
         )
 
 
 def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = None) -> int:
-    """How many runs go through the program at once, over all accelerators.
+    """The number of runs computed at once, over all accelerators.
 
     Args:
-        needs: what they take.
-        runs: how many there are in all.
-        spec: where they are computed.
-        asked: the size that the user wants.
+        needs: their memory.
+        runs: total number of runs.
+        spec: the program, with its layout.
+        asked: the batch size given by the user.
 
     Raises:
-        ExperimentError: the size asked for does not fit or is not divided by the accelerators; or not
-            even one run an accelerator fits.
+        ExperimentError: the given size does not fit or is not a multiple of the number of accelerators,
+            or not even one run per accelerator fits.
     """
     teams = spec.layout.teams
     free = free_memory()
     fitting = int((free * _SHARE - needs.fixed) // needs.per_run) * teams
     if fitting < teams:
         raise ExperimentError(
-            f"devices and model: a single run needs {gigabytes(needs.peak(1))}, and "
+            f"devices and model: a single run needs {gigabytes(needs.peak(1))}, but "
             f"{gigabytes(free)} are free; try fewer devices or a smaller model"
         )
     if asked is not None:
@@ -97,11 +97,11 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
             raise ExperimentError(f"batch={asked}: give a whole number of 1 or more")
         if asked % teams:
             raise ExperimentError(
-                f"batch={asked}: does not spread over {hardware(teams)}; give a multiple of {teams}"
+                f"batch={asked}: cannot be divided over {hardware(teams)}; give a multiple of {teams}"
             )
         if asked > fitting:
             raise ExperimentError(
-                f"batch={asked}: needs {gigabytes(needs.peak(asked // teams))}, and "
+                f"batch={asked}: needs {gigabytes(needs.peak(asked // teams))}, but "
                 f"{gigabytes(free)} are free; try {fitting} or less"
             )
         return asked
@@ -112,7 +112,7 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
 
 
 def free_memory() -> int:
-    """Bytes that are free on the accelerator that has least, or on this machine for a CPU."""
+    """Free memory in bytes: that of the accelerator with the least, or of this machine for a CPU."""
     limits = []
     for accelerator in jax.local_devices():
         stats = accelerator.memory_stats() or {}
@@ -124,7 +124,7 @@ def free_memory() -> int:
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has held: on one of its accelerators, or in all on a CPU."""
+    """Peak memory of this process in bytes: on one of its accelerators, or in total on a CPU."""
     stats = [device.memory_stats() or {} for device in jax.local_devices()]
     peaks = [each["peak_bytes_in_use"] for each in stats if "peak_bytes_in_use" in each]
     if peaks:
@@ -136,7 +136,7 @@ def peak_memory() -> int:
 
 
 def gigabytes(count: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes in gigabytes."""
     return f"{count / 1e9:.2f} GB"
 
 
@@ -145,8 +145,8 @@ def _free_on_host() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
-        return 4 * 2**30  # not Linux: a careful guess
-    limit = Path("/sys/fs/cgroup/memory.max")  # a container may be allowed less
+        return 4 * 2**30  # not Linux: a cautious guess
+    limit = Path("/sys/fs/cgroup/memory.max")  # the limit of a container
     with contextlib.suppress(OSError, ValueError):
         free = min(free, int(limit.read_text()))
     return free

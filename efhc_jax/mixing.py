@@ -1,6 +1,6 @@
-"""How models are averaged: links in use, Metropolis weights, and the transition matrix P(k).
+"""Averaging of models: links in use, Metropolis weights, and the transition matrix P(k).
 
-Links are stored in slots, as `network.py` says; with `neighbors` left out they are plain matrices.
+Links are stored in slots (see `network.py`); without `neighbors` they are plain matrices.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from efhc_jax.layout import on_own_rows
 from efhc_jax.network import behind_slots
 
-_WRITTEN_OUT = 16  # the most devices whose product with P is written out
-_BYTES_TOGETHER = 4 * 2**20  # of the models that are mixed at a time over neighbour lists
+_WRITTEN_OUT = 16  # devices up to which the product with P is written out
+_BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
 
 Neighbors = Int[Array, "device slot"] | None
 
@@ -39,7 +39,7 @@ def used_links(
 def metropolis_weights(
     adjacency: Bool[Array, "device slot"], neighbors: Neighbors = None
 ) -> Float[Array, "device slot"]:
-    """Weight of each physical link, from the degrees of its ends: 0 where there is no link.
+    """Metropolis weights of each physical link, from the degrees of its ends; 0 without a link.
 
     β_ij = min(1 / (1 + d_i), 1 / (1 + d_j))
 
@@ -67,11 +67,11 @@ def transition_matrix(
 def mix(
     transition: Float[Array, "device device"], weights: Float[Array, "device *parameters"]
 ) -> Float[Array, "device *parameters"]:
-    """P·W.
+    """The product P·W.
 
-    For few devices the product is written out as sums that the compiler fuses with what comes next,
-    which is faster than a matrix product. Otherwise it is taken in full precision, because
-    accelerators round products by default.
+    For few devices it is written out as sums, which the compiler fuses with the following operations;
+    this is faster than a matrix product. Otherwise it is computed in full precision, because
+    accelerators use a lower one by default.
     """
     devices = len(weights)
     if devices <= _WRITTEN_OUT:
@@ -86,7 +86,7 @@ def mix(
 def for_each(
     values: Shaped[Array, "device"], weights: Float[Array, "device *parameters"]
 ) -> Shaped[Array, "device *ones"]:
-    """One value a device, in a shape that combines with all parameters of the device."""
+    """One value per device, in a shape that broadcasts over the parameters of the device."""
     return values.reshape(-1, *(1 for _ in weights.shape[1:]))
 
 
@@ -96,15 +96,15 @@ def mix_neighbors(
     neighbors: Int[Array, "device slot"],
     everyone: Float[Array, "other *parameters"] | None = None,
 ) -> Float[Array, "device *parameters"]:
-    """P·W over lists of neighbours: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device behind slot s.
+    """P·W over neighbour lists: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device in slot s.
 
-    Some devices are mixed at a time, so that what is gathered for them stays in a cache.
+    A few devices are mixed at a time, so that the gathered models stay in the cache.
 
     Args:
         link_weights: p_is.
         weights: the models of these devices.
-        neighbors: the devices behind the slots.
-        everyone: the models of all devices, where `weights` has only some of them.
+        neighbors: the devices in the slots.
+        everyone: the models of all devices, if `weights` has only some of them.
     """
     others = weights if everyone is None else everyone
 
@@ -119,7 +119,7 @@ def mix_neighbors(
 
 
 def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
-    """What `mix_neighbors` gives for the devices that one accelerator holds."""
+    """`mix_neighbors` for the devices of one accelerator."""
     everyone = jax.lax.all_gather(weights, "rows", tiled=True)
     return mix_neighbors(link_weights, weights, neighbors, everyone)
 
@@ -132,15 +132,15 @@ def average(
     neighbors: Neighbors = None,
     rows: Mesh | None = None,
 ) -> Float[Array, "device *parameters"]:
-    """P(k)·W: over the links in use, or over everybody where there is a coordinator (Event 3).
+    """P(k)·W: over the links in use, or over all devices if there is a coordinator (Event 3).
 
     Args:
         weights: W.
         adjacency: all links.
-        used: those that carry parameters.
+        used: links that carry parameters.
         coordinated: whether there is a coordinator.
-        neighbors: the devices behind the slots; None for a matrix.
-        rows: the accelerators that the devices are spread over, if they are.
+        neighbors: the devices in the slots; None for a matrix.
+        rows: the accelerators that the devices are distributed over, if any.
     """
     if neighbors is None:
         transition = transition_matrix(adjacency, used)

@@ -1,8 +1,8 @@
-"""Who is near whom among many devices, without looking at all pairs.
+"""Neighbour search for many devices, without comparing all pairs.
 
-The unit square is cut into cells that are a little wider than the radius, numbered row by row, and the
-devices are sorted by the number of their cell. Whoever is near a device is then in three stretches of
-that order: the three cells around it in its own row of cells, and those in the rows below and above.
+The unit square is divided into cells slightly wider than the radius, numbered row by row, and the
+devices are sorted by the number of their cell. The neighbours of a device are then in three ranges of
+that order: three cells in its own row of cells, and three each in the rows below and above.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-_WIDER = 1.001  # cells than the radius, so that rounding never puts a near device two cells away
-_DENSEST = 2.25  # random-waypoint devices gather in the middle: so many times the mean density
-_NEVER = 1e-15  # probability of a crowd that is larger than what there is room for
+_WIDER = 1.001  # width of a cell over the radius; rounding then never puts a neighbour two cells away
+_DENSEST = 2.25  # density of random-waypoint devices in the middle, over the mean density
+_NEVER = 1e-15  # probability of more neighbours than there is room for
 
 
 def largest_crowd(devices: int, radius: float) -> int:
-    """How many devices there must be room for near any device, and in any stretch of the order.
+    """The number of neighbours, and of devices in a range of cells, to allocate room for.
 
-    Places are taken as independent and as dense everywhere as they are in the middle of the square.
+    Positions are assumed independent, and as dense everywhere as in the middle of the square.
     """
     from scipy.stats import binom
 
@@ -33,11 +33,11 @@ def largest_crowd(devices: int, radius: float) -> int:
 def near_lists(
     places: Float[Array, "device 2"], radius: Float[Array, ""], slots: int
 ) -> tuple[Int[Array, "device slot"], Int[Array, ""]]:
-    """The devices within the radius of each device, and how many there was no room for.
+    """The devices within the radius of each device, and the number of those without room.
 
     Returns:
-        Device numbers in rising order, with the number of devices itself where nobody is left; and
-        how many devices were not looked at or left out, because a stretch or a list was too short.
+        Device indices in increasing order, padded with the number of devices; and how many devices
+        were left out because a range or a list was too short.
     """
     devices = len(places)
     first, end, order = _stretches(places, radius)
@@ -56,7 +56,7 @@ def near_lists(
 def among(
     lists: Int[Array, "device slot"], others: Int[Array, "device slot"]
 ) -> Bool[Array, "device slot"]:
-    """Which entries of lists are also in the same device's other list; both in rising order."""
+    """Whether each entry of a device's list is also in its other list; both in increasing order."""
 
     def one(row: Int[Array, "slot"], other: Int[Array, "slot"]) -> Bool[Array, "slot"]:
         place = jnp.searchsorted(other, row)
@@ -68,7 +68,7 @@ def among(
 def _stretches(
     places: Float[Array, "device 2"], radius: Float[Array, ""]
 ) -> tuple[Int[Array, "device 3"], Int[Array, "device 3"], Int[Array, "device"]]:
-    """The devices in the order of their cells, and the stretches of it that each must look at."""
+    """The ranges of the sorted order that each device must search, and that order."""
     cells = jnp.maximum(jnp.floor(1 / (_WIDER * radius)), 1).astype(jnp.int32)  # along each side
     column, row = jnp.clip((places * cells).astype(jnp.int32), 0, cells - 1).T
     number = row * cells + column

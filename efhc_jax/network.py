@@ -1,9 +1,9 @@
-"""How a network is stored: a matrix of links for few devices, lists of neighbours for many.
+"""Storage of a network: a matrix of links for few devices, neighbour lists for many.
 
-In both, links are an array with a row for each device and a column, a *slot*, for each device that it
-may be linked to. In the matrix, slot j of every device is device j. In lists, slot s of device i is
-`neighbors[i, s]`, and the slots that a device does not need hold itself and are never up. What is
-computed for links is the same for both; only looking up the device behind a slot differs.
+In both, links are an array with a row per device and a column, a *slot*, per device that it may be
+linked to. In the matrix, slot j of every device is device j. In lists, slot s of device i is
+`neighbors[i, s]`; unused slots contain the device itself and are never up. Computations on links are the
+same for both; only looking up the device in a slot differs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Shaped
 
 _MATRIX_UP_TO = 64  # devices
-_SLOTS_TOGETHER = 8  # lists are as long as a multiple of this
+_SLOTS_TOGETHER = 8  # the length of a list is a multiple of this
 
 
 class Network(NamedTuple):
@@ -29,7 +29,7 @@ class Network(NamedTuple):
 def make_network(links: np.ndarray, devices: int, room: int = 0) -> Network:
     """A network from its links (link, 2), as a matrix or as lists, whichever is cheaper.
 
-    Where devices may come to have other neighbours, lists need `room` for as many as they ever have.
+    If the neighbours of a device can change, `room` is the largest number that it can have.
     """
     degree = np.bincount(links.ravel(), minlength=devices)
     slots = _rounded_up(max(room, int(degree.max(initial=0))))
@@ -52,7 +52,7 @@ def to_matrix(links: np.ndarray, devices: int) -> np.ndarray:
 
 
 def in_slots(links: np.ndarray, network: Network) -> np.ndarray:
-    """Which slots of a network (device, slot) hold one of these links (link, 2)."""
+    """Whether each slot of a network (device, slot) is one of these links (link, 2)."""
     devices = len(network.links)
     if network.neighbors is None:
         return to_matrix(links, devices)
@@ -61,7 +61,7 @@ def in_slots(links: np.ndarray, network: Network) -> np.ndarray:
 
 
 def exact_link_numbers(network: Network) -> np.ndarray:
-    """For each slot i·m + j of its link between i < j."""
+    """The number i·m + j of the link i < j of each slot."""
     devices = len(network.links)
     oneself = np.arange(devices, dtype=np.int64)
     other = oneself[None] if network.neighbors is None else oneself[np.asarray(network.neighbors)]
@@ -69,9 +69,9 @@ def exact_link_numbers(network: Network) -> np.ndarray:
 
 
 def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
-    """A number for the link of every slot, the same from both ends.
+    """A number for the link of every slot, the same at both ends.
 
-    In 32 bits, as compiled programs have them: above 65,535 devices some links share one.
+    It has 32 bits, as in the compiled program: above 65,535 devices some links share a number.
     """
     oneself = jnp.arange(devices, dtype=jnp.uint32)
     other = behind_slots(oneself, neighbors)
@@ -79,14 +79,14 @@ def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> I
 
 
 def behind_slots(values: Array, neighbors: Int[Array, "device slot"] | None) -> Array:
-    """The values (device,) of the devices behind all slots, to be combined with (device, slot)."""
+    """The values (device,) of the devices in all slots, to be combined with (device, slot)."""
     return values[None, :] if neighbors is None else values[neighbors]
 
 
 def as_matrix(
     slots: Shaped[Array, "*leading device slot"], neighbors: Int[Array, "device slot"] | None
 ) -> Shaped[Array, "*leading device device"]:
-    """What is stored for slots as a matrix."""
+    """Values per slot as a matrix."""
     if neighbors is None:
         return slots
     *leading, devices, _ = slots.shape
@@ -98,7 +98,7 @@ def as_matrix(
 def refitted(
     slots: Shaped[Array, "*leading device slot"], before: Network, after: Network
 ) -> Shaped[Array, "*leading device slot"]:
-    """What was stored for the slots of a network, for those that `pad_networks` gave it."""
+    """Values per slot of a network, moved to the slots that `pad_networks` gave it."""
     if after.neighbors is None:
         return as_matrix(slots, before.neighbors)
     more = after.links.shape[1] - slots.shape[-1]
@@ -106,7 +106,7 @@ def refitted(
 
 
 def pad_networks(networks: list[Network]) -> list[Network]:
-    """Networks of the same kind and size, so that they can be stacked."""
+    """The networks in the same storage and size, so that they can be stacked."""
     kinds = {network.neighbors is None for network in networks}
     if kinds == {True}:
         return networks

@@ -1,7 +1,7 @@
-"""How things look in a Jupyter notebook: progress that updates in place, experiments, datasets.
+"""Display in Jupyter notebooks: progress bars, experiments, datasets.
 
-Progress updates one output in place, which every front end can do by itself. (A bar of rich needs
-ipywidgets there; without them it shows nothing but a warning.)
+A progress bar updates one output in place, which every front end supports. (A bar of rich would need
+ipywidgets; without them it shows only a warning.)
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _UPDATE_EVERY = 0.1  # seconds
 _MOST_SAMPLES = 10
-_LARGEST_SAMPLE = 64  # pixels a side
+_LARGEST_SAMPLE = 64  # pixels per side
 
 
 def in_notebook() -> bool:
-    """Whether a person watches through a Jupyter kernel."""
-    ipython = sys.modules.get("IPython")  # what has not been imported is not running
+    """Whether the code runs in a Jupyter kernel."""
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None
 
@@ -39,17 +39,17 @@ def in_notebook() -> bool:
 def notebook_bar(
     title: str, total: int, count: Callable[[int], str], speed: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """A bar below the cell.
+    """A progress bar below the cell.
 
     Args:
-        title: what stands beside the bar.
-        total: how many iterations there are.
-        count: how many are done, in words.
-        speed: whether to show iterations/s and the time left too.
+        title: text next to the bar.
+        total: number of iterations.
+        count: function that describes how many are done.
+        speed: whether to show iterations/s and the remaining time.
     """
     from IPython.display import display
 
-    first: tuple[int, float] | None = None  # what was done when, at the first report
+    first: tuple[int, float] | None = None  # count and time of the first report
     shown = 0.0
 
     def bundle(done: int) -> dict[str, str]:
@@ -71,7 +71,7 @@ def notebook_bar(
 
 
 def _pace(first: tuple[int, float] | None, done: int, total: int) -> list[str]:
-    """How fast it goes since the first report, and how long it will take, in words."""
+    """The speed since the first report and the remaining time, in words."""
     if first is None:
         return ["compiling…"]
     elapsed = time.monotonic() - first[1]
@@ -88,7 +88,7 @@ def _clock(seconds: float) -> str:
 
 
 def experiment_html(experiment: Experiment) -> str:
-    """A table of the settings that are not at their defaults, and the others folded away below it."""
+    """A table of the settings that differ from their defaults, with the others folded below it."""
     fields = dataclasses.fields(experiment)
     changed = [field.name for field in fields if getattr(experiment, field.name) != field.default]
     usual = [field.name for field in fields if field.name not in changed]
@@ -105,7 +105,7 @@ def experiment_html(experiment: Experiment) -> str:
 
 
 def dataset_html(data: Dataset) -> str:
-    """A table of what a dataset has, and a row of samples."""
+    """A table about a dataset, and a row of samples."""
     from efhc_jax.data.dataset import check_dataset
 
     title = f"<strong>Dataset {html.escape(str(data.name))}</strong>"
@@ -124,7 +124,7 @@ def dataset_html(data: Dataset) -> str:
 
 
 def _samples(data: Dataset) -> str:
-    """The first training image of each class, as one picture."""
+    """The first training image of each class, in one image."""
     import numpy as np
     from PIL import Image
 

@@ -14,12 +14,12 @@ from efhc_jax.models.base import Model, normalise
 
 
 class Objective(NamedTuple):
-    """What F is made of: Σ_s share_s·ℓ_s, over chunks of samples."""
+    """The samples and weights of F: Σ_s share_s·ℓ_s, in chunks of samples."""
 
     images: UInt8[Array, "sample height width"]
     labels: Int[Array, "sample"]
     chosen: Int[Array, "chunk position"]  # samples, each once
-    share: Float[Array, "chunk position"]  # 1/(m·|D_i|) for a sample of device i, 0 if nobody has it
+    share: Float[Array, "chunk position"]  # 1/(m·|D_i|) for a sample of device i, 0 if no device has it
 
 
 def make_objective(
@@ -28,7 +28,7 @@ def make_objective(
     shards: Shards,
     at_once: int,
 ) -> Objective:
-    """The objective of a split, to be taken over so many samples at once."""
+    """The objective of a split, in chunks of `at_once` samples."""
     pool, start, count = (jnp.asarray(array) for array in shards)
     position = jnp.arange(len(pool))
     owner = jnp.searchsorted(start, position, side="right") - 1
@@ -36,7 +36,7 @@ def make_objective(
     sizes = (len(start) * count[owner]).astype(jnp.result_type(float))
     share = jnp.where(owned, 1 / sizes, 0)
     chunks = -(-len(pool) // at_once)
-    missing = chunks * at_once - len(pool)  # filled up with samples that have no share
+    missing = chunks * at_once - len(pool)  # padded with samples of weight 0
     return Objective(
         images,
         labels,
@@ -48,14 +48,14 @@ def make_objective(
 def global_loss(
     model: Model, row: Float[Array, "*parameters"], objective: Objective
 ) -> Float[Array, ""]:
-    """F at one row."""
+    """F at one model."""
     return _total(lambda chunk: _part(model, row, *chunk), objective)
 
 
 def global_loss_and_gradient(
     model: Model, row: Float[Array, "*parameters"], objective: Objective
 ) -> tuple[Float[Array, ""], Float[Array, "*parameters"]]:
-    """F and ∇F at one row."""
+    """F and ∇F at one model."""
     part = jax.value_and_grad(lambda row, chunk: _part(model, row, *chunk))
     return _total(lambda chunk: part(row, chunk), objective)
 

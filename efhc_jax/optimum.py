@@ -1,4 +1,4 @@
-"""The least global loss F* of a convex problem, found with SciPy in 64 bits."""
+"""The minimum F* of the global loss of a convex problem, computed with SciPy in 64 bits."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from efhc_jax.theory import Optimum
 
 CONVEX = ("svm", "logistic", "quadratic")
 
-_CLOSE_ENOUGH = 1e-5  # where F* is known to this, the search ends
+_CLOSE_ENOUGH = 1e-5  # the search ends when F* is known to this precision
 _MOST_ITERATIONS = 450  # of the solver
-_SMOOTHINGS = (1.0, 0.1, 0.01)  # of the hinge, whose kinks would stop the solver
-_RIDGE = 1e-6  # the weakest direction of the inputs that is evened out, beside the strongest
+_SMOOTHINGS = (1.0, 0.1, 0.01)  # of the hinge loss, whose kinks would stop the solver
+_RIDGE = 1e-6  # smallest variance of the inputs that is rescaled, relative to the largest
 _SAMPLES_AT_ONCE = 1_000
 
 
 def find_optimum(name: str, data: Dataset, shards: Shards) -> Optimum:
-    """F* of a convex model, from above and from below.
+    """Upper and lower bounds of F* for a convex model.
 
-    From above it is F(ŵ) of the best model ŵ that L-BFGS found. From below, convexity gives
-    F(w) ≥ F(ŵ) − ‖∇F(ŵ)‖·‖w − ŵ‖, and ‖w − ŵ‖ ≤ 3‖ŵ‖ for every w that is at most twice as long as ŵ.
-    The hinge has kinks, so for `svm` the solver sees smooth losses that are never above it; the same
-    inequality for these is a bound for both. No loss is negative, so neither is F*.
+    The upper bound is F(ŵ) of the best model ŵ that L-BFGS found. The lower bound follows from
+    convexity: F(w) ≥ F(ŵ) − ‖∇F(ŵ)‖·‖w − ŵ‖, and ‖w − ŵ‖ ≤ 3‖ŵ‖ for every w with at most twice the norm
+    of ŵ. The hinge loss has kinks, so for `svm` the solver minimises smooth losses that are never above
+    it; the same inequality for these bounds both. No loss is negative, so neither is F*.
 
-    Linear models are searched in coordinates in which all directions of the inputs are about equally
-    strong. The length of a model is then about that of its scores.
+    Linear models are optimised in coordinates in which the inputs have about the same variance in all
+    directions. The norm of a model is then about that of its scores.
 
     Args:
-        name: of the model, one of `CONVEX`.
-        data: what the devices train on.
-        shards: which samples each of them has.
+        name: name of the model, one of `CONVEX`.
+        data: the training data.
+        shards: the samples of each device.
     """
     model = make_model(name, data.image_shape, data.classes)
     easier = [model]
@@ -68,7 +68,7 @@ def find_optimum(name: str, data: Dataset, shards: Shards) -> Optimum:
 class _Found(NamedTuple):
     point: np.ndarray
     value: float
-    slack: float  # by which no point up to twice as long as this one is lower
+    slack: float  # no point with up to twice the norm is lower by more than this
 
 
 def _minimise(
@@ -98,12 +98,12 @@ def _minimise(
         callback=stop_when_close,
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 0, "gtol": 0},
     )
-    function(found.x)  # the last that was looked at may not be the best
+    function(found.x)  # the last evaluated point may not be the best
     return last
 
 
 def _even_axes(images: np.ndarray) -> np.ndarray:
-    """Coordinates in which a linear model's inputs, with the bias, are equally strong all around."""
+    """Coordinates in which the inputs of a linear model, including the bias, have equal variances."""
     seen = np.asarray(normalise(jnp.asarray(images)), np.float32).reshape(len(images), -1)
     inputs = np.concatenate([seen, np.ones((len(seen), 1), np.float32)], axis=1)
     strength, directions = np.linalg.eigh((inputs.T @ inputs / len(inputs)).astype(float))

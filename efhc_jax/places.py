@@ -1,7 +1,7 @@
-"""Where the devices of an experiment stand, for pictures of its network.
+"""Positions of the devices of an experiment, for figures of its network.
 
-Places are not stored with results: they follow from the settings, by the functions that the run itself
-went by. Topologies without places get a layout that shows their shape.
+Positions are not stored with results; they are recomputed from the settings by the functions of the run
+itself. Topologies without positions get a layout that shows their shape.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from efhc_jax.scenario import Hyper, network_settings, prepare
 from efhc_jax.streams import Stream, host_stream
 
 _ROUND = ("ring", "complete", "exponential", "watts_strogatz")  # topologies that are drawn as a circle
-_STEPS_TOGETHER = 1_000  # iterations of a walk that are computed at once
+_STEPS_TOGETHER = 1_000  # iterations of movement that are computed at once
 
 
 def places_of(experiment: Experiment, adjacency: np.ndarray, steps: int) -> np.ndarray:
-    """Places of the devices, within the unit square.
+    """Positions of the devices in the unit square.
 
     Args:
-        experiment: whose network.
-        adjacency: every pair that is ever linked (device, device), for topologies without places.
-        steps: how many iterations to follow devices that move.
+        experiment: the experiment.
+        adjacency: all pairs that are ever linked (device, device), for topologies without positions.
+        steps: number of iterations, for devices that move.
 
     Returns:
         (device, 2), or (step, device, 2) for devices that move.
@@ -43,13 +43,13 @@ def places_of(experiment: Experiment, adjacency: np.ndarray, steps: int) -> np.n
 
 
 def first_graph(experiment: Experiment) -> np.ndarray:
-    """The links (device, device) of iteration 0, or those that dynamics take away from and give back."""
+    """The links (device, device) of the graph before dynamics are applied."""
     hyper = _values(experiment)
     return np.asarray(as_matrix(hyper.adjacency, hyper.neighbors))
 
 
 def _values(experiment: Experiment) -> Hyper:
-    """The values of a run; what has no part in its network is left blank."""
+    """The values of a run, with placeholders for those that do not affect its network."""
     blank = {"split": "iid", "batch_size": 1, "policy": "zt", "model": "svm"}
     e = experiment.inherit(blank)
     check_registered(e)
@@ -58,7 +58,7 @@ def _values(experiment: Experiment) -> Hyper:
 
 
 def _walk(experiment: Experiment, steps: int) -> np.ndarray:
-    """The places of devices that move, from the dynamics of the run itself."""
+    """The positions of devices that move, from the dynamics of the run itself."""
     import jax
     import jax.numpy as jnp
 
@@ -82,7 +82,7 @@ def _walk(experiment: Experiment, steps: int) -> np.ndarray:
 
 
 def _layout(adjacency: np.ndarray, name: str) -> np.ndarray:
-    """A NetworkX layout, stretched over the unit square; a circle where the graph falls apart."""
+    """A NetworkX layout, scaled to the unit square; a circle if the graph is not connected."""
     import networkx
 
     graph = networkx.from_numpy_array(adjacency)

@@ -1,4 +1,4 @@
-"""Figures of a result from a few words, as `efhc plot` takes them."""
+"""Figures of a result: the function behind `efhc plot`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.names import known_name
 
 if TYPE_CHECKING:
     import xarray
@@ -24,28 +25,28 @@ def plot(
     budget: float | None = None,
     select: Mapping[str, Any] | None = None,
 ) -> Figure:
-    """Draw a run or a sweep.
+    """Plot a run or a sweep.
 
     Without `x`: a variable against iterations and against transmission time. With `x`: a variable at
     one moment of the runs against an axis of the sweep. With `x` and `rows`: a heat map; with `lead` as
-    well, one of the lead of a policy over each other one.
+    well, a heat map of the difference of a policy from each other one.
 
     Args:
-        result: what `simulate`, `sweep` or `load` gave.
-        x: axis of the sweep along the bottom.
-        y: variable to draw.
-        hue: axis with a line or a panel for each value; by default policy, if it is an axis.
-        rows: axis along the side, for a heat map.
-        lead: policy whose difference from each other one is drawn, paired by seed.
-        iteration: evaluation to look at, with `x`; the last by default.
-        budget: transmission budget to look at instead, one that was chosen before the run.
-        select: values to which other axes are brought down, for example `{"r": 50}`.
+        result: the result of `simulate`, `sweep` or `load`.
+        x: axis of the sweep for the x axis.
+        y: variable to plot.
+        hue: axis of the sweep with a line or a panel per value; by default policy, if it is an axis.
+        rows: axis of the sweep for the rows of a heat map.
+        lead: policy whose difference from each other one, paired by seed, is drawn.
+        iteration: with `x`, iteration of the evaluation to plot; the last by default.
+        budget: with `x`, transmission budget to plot instead; one that was set before the run.
+        select: values to select on other axes, for example `{"r": 50}`.
 
     Returns:
-        A Matplotlib figure: `plot(grid).savefig("grid.png")`; a notebook shows it by itself.
+        A Matplotlib figure: `plot(grid).savefig("grid.png")`; a notebook shows it automatically.
 
     Raises:
-        ExperimentError: there is no such variable, axis or value, or a choice that has no effect here.
+        ExperimentError: there is no such variable, axis or value, or an argument has no effect.
 
     Example:
         >>> import efhc_jax as efhc
@@ -71,23 +72,23 @@ def plot(
                     f"{name}={value}: {what} is drawn against an axis of the sweep; give x"
                 )
         if not axes and hue is not None:
-            raise ExperimentError(f"hue={hue}: not an axis; this is a single run, without any")
+            raise ExperimentError(f"hue={hue}: not an axis; this is a single run, which has none")
         if axes:
             return figures.draw_curves(result, chosen_hue or "policy", y)
         return figures.draw_run(result, y)
     if rows is None:
         if lead is not None:
-            raise ExperimentError(f"lead={lead}: is drawn as a heat map; give rows, too")
+            raise ExperimentError(f"lead={lead}: is drawn as a heat map; give rows as well")
         return figures.draw_lines(result, x, y, chosen_hue, moment)
     if lead is None:
         return heat_maps.draw_heat(result, x, rows, y, chosen_hue, moment)
     if hue is not None:
-        raise ExperimentError(f"hue={hue}: has no effect with lead, which has a panel for each policy")
+        raise ExperimentError(f"hue={hue}: has no effect with lead, which has a panel per policy")
     return heat_maps.draw_lead(result, lead, x, rows, y, moment)
 
 
 def selected(grid: xarray.Dataset, axis: str, wanted: Any) -> xarray.Dataset:
-    """The part of a sweep where an axis has a value, given as itself or as text.
+    """The part of a sweep with this value on an axis, given as a value or as text.
 
     Raises:
         ExperimentError: there is no such axis, or no such value on it.
@@ -95,10 +96,11 @@ def selected(grid: xarray.Dataset, axis: str, wanted: Any) -> xarray.Dataset:
     if axis not in grid.dims or axis not in grid.coords:
         raise ExperimentError(f"select={axis!r}: not an axis of the sweep")
     values = grid[axis].values.tolist()
+    wanted = known_name(wanted, [value for value in values if isinstance(value, str)])
     for value in values:
         if str(value) == str(wanted) or (not isinstance(value, str) and _number(wanted) == value):
             return grid.sel({axis: value})
-    raise ExperimentError(f"select={axis}={wanted}: the sweep has {values}")
+    raise ExperimentError(f"select={axis}={wanted}: not in the sweep; choose from {values}")
 
 
 def _number(value: Any) -> float | None:

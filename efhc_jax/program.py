@@ -1,7 +1,7 @@
 """The compiled program: a batch of runs, started, advanced by many iterations, and evaluated.
 
-Every function here takes runs stacked along the first axis, and is compiled once for each `Spec` and
-shape: the values of the runs, and the data, are arguments.
+Every function here takes runs stacked along the first axis, and is compiled once per `Spec` and shape;
+the values of the runs and the data are arguments.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from efhc_jax.policies.checks import compiled_policies
 from efhc_jax.scenario import Hyper
 from efhc_jax.step import Info, Inputs, Rules, State, parameters_of, start, step
 
-_UNROLL = 2  # two steps write W back and forth between two buffers; a single one would copy it
+_UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
 
 
 class Spec(NamedTuple):
-    """What decides shapes and code, and so a compilation."""
+    """Static settings, which determine shapes and code and therefore a compilation."""
 
     rules: Rules
     devices: int
@@ -50,9 +50,9 @@ class Samples(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Everything about one iteration, from which a recorder takes what it wants."""
+    """Everything about one iteration, from which a recorder selects."""
 
-    neighbors: Array | None  # (device, slot), the devices behind the slots; None for a matrix
+    neighbors: Array | None  # (device, slot), the devices in the slots; None for a matrix
     sample: Array  # (device, batch), indices into the training set
     inputs: Inputs
     info: Info
@@ -71,10 +71,10 @@ def make_spec(
     """The static part of an experiment.
 
     Args:
-        experiment: one run, or the first of several that share it.
-        dataset: what they train on.
-        layout: where they are computed.
-        policies: all that the runs use; that of the experiment by default.
+        experiment: a run, or the first of several that share the static part.
+        dataset: the data.
+        layout: the placement on accelerators.
+        policies: all policies of the runs; by default that of the experiment.
     """
     model = make_model(experiment.model, dataset.image_shape, dataset.classes)
     used = {experiment.policy} if policies is None else policies
@@ -84,12 +84,12 @@ def make_spec(
 
 
 def laid_out(spec: Spec, layout: Layout) -> Spec:
-    """The same program, computed elsewhere."""
+    """The same program with another layout."""
     return spec._replace(rules=spec.rules._replace(rows=layout.rows), layout=layout)
 
 
 def record_summary(moment: Moment) -> dict[str, Array]:
-    """The few numbers of every iteration that a run always keeps."""
+    """Values of every iteration that a run always records."""
     return {
         "transmission_time": moment.info.transmission_time,
         "train_loss": moment.info.train_loss,
@@ -101,7 +101,7 @@ def record_summary(moment: Moment) -> dict[str, Array]:
 
 
 def record_audit(moment: Moment) -> dict[str, Array]:
-    """What it takes to check the theorem's assumptions on a run."""
+    """Values of every iteration that an audit needs."""
     return record_summary(moment) | {
         "adjacency": as_matrix(moment.inputs.adjacency, moment.neighbors),
         "fired": moment.info.fired,
@@ -111,7 +111,7 @@ def record_audit(moment: Moment) -> dict[str, Array]:
 
 
 def record_trace(moment: Moment) -> dict[str, Array]:
-    """The whole inside of every iteration, for small runs that are to be checked by hand."""
+    """The full state of every iteration, for checking small runs by hand."""
     return record_audit(moment) | {
         "weights": _as_vectors(moment.after.weights),
         "last_broadcast": _as_vectors(moment.after.last_broadcast),
@@ -125,7 +125,7 @@ def _as_vectors(weights: Float[Array, "device *parameters"]) -> Float[Array, "de
 
 
 def _in_full_precision(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Products in the precision of their numbers, which accelerators would round to save time."""
+    """Compute matrix products in full precision; accelerators use a lower one by default."""
 
     @functools.wraps(function)
     def traced(*arguments: Any, **named: Any) -> Any:
@@ -136,7 +136,7 @@ def _in_full_precision(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _for_evaluation(layout: Layout) -> Layout:
-    """One run after the other on a CPU, whose cache has room for one; some at a time elsewhere."""
+    """One run at a time on a CPU, whose cache has room for one; several at a time elsewhere."""
     if jax.default_backend() == "cpu":
         return layout._replace(block=1)
     return layout._replace(block=math.gcd(layout.block, 16)) if layout.block else layout
@@ -168,9 +168,9 @@ def advance(
     first: Array,
     train: Samples,
 ) -> tuple[State, Purse | None, dict[str, Array]]:
-    """All runs by `length` iterations from iteration `first` on, with what was recorded.
+    """Advance all runs by `length` iterations from iteration `first`, and return the recorded values.
 
-    Budgets are watched where `purses` are given, which costs a copy of the models an iteration.
+    If `purses` are given, budgets are checked, at the cost of a copy of the models per iteration.
     """
 
     def one(
@@ -209,7 +209,7 @@ def advance(
 @functools.partial(jax.jit, static_argnames="spec")
 @_in_full_precision
 def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
-    """How good every device's model is on the whole test set, and how far they are apart."""
+    """Accuracy and loss of every device's model on the full test set, and the consensus error."""
 
     def one(state: State, test: Samples) -> dict[str, Array]:
         mean = jnp.mean(state.weights, axis=0)
@@ -229,7 +229,7 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
 @functools.partial(jax.jit, static_argnames="spec")
 @_in_full_precision
 def evaluate_mean_models(spec: Spec, hypers: Hyper, states: State, train: Samples) -> dict[str, Array]:
-    """The global loss F(w̄) of the average of all models, which the theorem is about."""
+    """The global loss F(w̄) of the average of all models, as in the theorem."""
 
     def one(hyper: Hyper, state: State, train: Samples) -> dict[str, Array]:
         model = spec.rules.model
@@ -242,7 +242,7 @@ def evaluate_mean_models(spec: Spec, hypers: Hyper, states: State, train: Sample
 @functools.partial(jax.jit, static_argnames="spec")
 @_in_full_precision
 def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array]:
-    """How good every device's model was when each budget had been spent."""
+    """Accuracy of every device's model when each budget was reached."""
 
     def one(purse: Purse, test: Samples) -> dict[str, Array]:
         budgets, devices, *shape = purse.weights.shape
@@ -262,7 +262,7 @@ def _evaluate_with_mean(
 ) -> tuple[Float[Array, "device"], Float[Array, "device"], Float[Array, ""]]:
     """Accuracies and losses of all devices, and the accuracy of their average."""
     score = functools.partial(_accuracy_and_loss, spec.rules.model)
-    if spec.layout.rows is None:  # all at once, because they see the same images
+    if spec.layout.rows is None:  # all at once, because they use the same images
         accuracy, loss = score(jnp.concatenate([weights, mean[None]]), test)
         return accuracy[:-1], loss[:-1], accuracy[-1]
     accuracy, loss = on_own_rows(spec.layout.rows, score, shared=1)(weights, test)
@@ -272,9 +272,9 @@ def _evaluate_with_mean(
 def _accuracy_and_loss(
     model: Model, rows: Float[Array, "row *parameters"], test: Samples
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
-    """Share of test images that each row gets right, and its mean loss; chunk by chunk.
+    """Accuracy and mean loss of each row on the test images, chunk by chunk.
 
-    The last chunk begins earlier where it would be shorter, and does not count what was counted before.
+    If the last chunk would be shorter, it begins earlier and leaves out what was already counted.
     """
     total = len(test.labels)
     at_once = min(model.images_at_once, total)

@@ -1,4 +1,4 @@
-"""Progress bars on terminals and in notebooks, and one line a minute for logs."""
+"""Progress bars on terminals and in notebooks, and one line per minute for logs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 
 from efhc_jax.notebooks import in_notebook, notebook_bar
 
-Report = Callable[[int], None]  # is told how many iterations have been done in all
+Report = Callable[[int], None]  # called with the number of iterations done so far
 
 _LINE_EVERY = 60.0  # seconds
 
 
 @contextlib.contextmanager
 def run_progress(iterations: int, title: str, show: bool | None = None) -> Iterator[Report]:
-    """A bar with iterations/s and the time left, on standard error or below the cell of a notebook.
+    """A progress bar with iterations/s and the remaining time, on standard error or in a notebook.
 
     Args:
-        iterations: how many there are.
-        title: what stands before the bar.
-        show: True or False; by default only where a person can watch.
+        iterations: number of iterations.
+        title: text before the bar.
+        show: whether to show it; by default only on a terminal and in a notebook.
     """
     if _shown(show):
         with _bar(title, iterations, lambda done: f"{done:,}/{iterations:,}") as report:
@@ -33,12 +33,12 @@ def run_progress(iterations: int, title: str, show: bool | None = None) -> Itera
 
 @contextlib.contextmanager
 def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iterator[Report]:
-    """The same over all runs of a sweep; away from a terminal, one line a minute.
+    """The same over all runs of a sweep; one line per minute if there is no terminal or notebook.
 
     Args:
-        runs: how many there are.
-        iterations: of each.
-        show: True for a bar, False for silence; by default what fits where it is shown.
+        runs: number of runs.
+        iterations: number of iterations of each.
+        show: True for a bar, False for nothing; by default a bar or lines, depending on the output.
     """
 
     def runs_done(done: int) -> str:
@@ -54,14 +54,14 @@ def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iter
 
 
 def _lines(total: int, count: Callable[[int], str]) -> Report:
-    """Write a line now and then: what is done, how fast, and how long it will take."""
+    """Print a line at intervals with progress, speed and remaining time."""
     began = last = time.monotonic()
     first: int | None = None
 
     def report(done: int) -> None:
         nonlocal began, last, first
         now = time.monotonic()
-        if first is None:  # what was already on disk says nothing about the speed
+        if first is None:  # batches that were already on disk do not count towards the speed
             first, began = done, now
         if now - last < _LINE_EVERY or done == first or now == began:
             return
@@ -114,12 +114,12 @@ def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report
 
 @contextlib.contextmanager
 def item_progress(items: int, title: str, show: bool | None = None) -> Iterator[Callable[[], None]]:
-    """A bar over things that are done one by one; what is given is called after each.
+    """A progress bar over items; the function that it returns is called after each item.
 
     Args:
-        items: how many there are.
-        title: what stands before the bar.
-        show: True or False; by default only where a person can watch.
+        items: number of items.
+        title: text before the bar.
+        show: whether to show it; by default only on a terminal and in a notebook.
     """
     if not _shown(show):
         yield lambda: None

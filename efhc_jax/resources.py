@@ -1,4 +1,4 @@
-"""What communication costs: the devices' bandwidths, and the time that transmissions take."""
+"""Cost of communication: bandwidths of the devices, and transmission times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from efhc_jax.config import Experiment
 
 
 def bandwidths(experiment: Experiment, rng: np.random.Generator) -> np.ndarray:
-    """b_i of each device: H·m of them are weak, the others share what keeps the mean.
+    """b_i of each device: H·m of them are weak, and the others have a bandwidth that keeps the mean.
 
-    The weak ones are the first of one random order, so that for one seed a larger H makes more
+    The weak devices are the first in a random order, so that for the same seed a larger H makes more
     devices weak and no weak device strong.
     """
     order = rng.permutation(experiment.devices)
@@ -27,7 +27,7 @@ def transmission_time(
     bandwidth: Float[Array, "device"],
     parameters: int,
 ) -> Float[Array, ""]:
-    """Mean over devices of the share of their links in use, times n/b_i.
+    """Mean over devices of the fraction of their links in use, times n/b_i.
 
     (1/m) Σ_i (Σ_j v_ij / d_i) · n / b_i; a device without a link adds 0.
     """
@@ -36,5 +36,5 @@ def transmission_time(
 
 
 def upload_time(bandwidth: Float[Array, "device"], parameters: int) -> Float[Array, ""]:
-    """One upload a device to a coordinator: (1/m) Σ_i n / b_i."""
+    """Time of one upload per device to a coordinator: (1/m) Σ_i n / b_i."""
     return jnp.mean(parameters / bandwidth)

@@ -1,4 +1,4 @@
-"""What a run returns and stores: one labelled dataset, with everything needed to run it again."""
+"""Results of runs: labelled datasets with everything needed to repeat the run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from efhc_jax.seals import read_sealed, sealed
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = 1  # of the stored files; a file with a larger number is from a newer version
+FORMAT = 1  # version of the layout of result files; a larger number is from a newer version
 
 DIMENSIONS = {
     "accuracy": ("evaluation", "device"),
@@ -110,9 +110,9 @@ def run_dataset(experiment: Experiment, record: Record) -> xarray.Dataset:
 def sweep_dataset(
     experiment: Experiment, axes: dict[str, list[Any]], records: list[Record]
 ) -> xarray.Dataset:
-    """The labelled dataset of a sweep: that of a run, with one more dimension for each axis.
+    """The labelled dataset of a sweep: that of a run with one more dimension per axis.
 
-    Where a run diverged, or has fewer devices than another, the rest is NaN.
+    Runs that diverged, or have fewer devices than others, are padded with NaN.
     """
     import xarray
 
@@ -150,7 +150,7 @@ def sweep_dataset(
 
 
 def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
-    """The arrays along a new first axis, filled up with NaN to the shape of the largest."""
+    """The arrays along a new first axis, padded with NaN to the shape of the largest."""
     shape = np.max([array.shape for array in arrays], axis=0)
     if all(array.shape == tuple(shape) for array in arrays):
         return np.stack(arrays)
@@ -161,7 +161,7 @@ def _stack_padded(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def attributes(experiment: Experiment, records: Sequence[Record]) -> dict[str, Any]:
-    """Where a result comes from: settings, versions, platform and time."""
+    """Provenance of a result: settings, versions, platform and time."""
     packages = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")
     versions = {name: importlib.metadata.version(name) for name in packages}
     device = jax.devices()[0]
@@ -178,9 +178,9 @@ def attributes(experiment: Experiment, records: Sequence[Record]) -> dict[str, A
 
 
 def save(dataset: xarray.Dataset, path: str | Path) -> Path:
-    """Store a dataset as netCDF. The file is there in full or not at all.
+    """Store a dataset as netCDF. The file is written completely or not at all.
 
-    It is composed in memory, because the HDF5 library does not survive a disk that fills up.
+    It is composed in memory, because the HDF5 library crashes on a full disk.
     """
     path = Path(path)
     compressed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
@@ -195,7 +195,7 @@ def load(path: str | Path) -> xarray.Dataset:
     """A stored dataset, read into memory.
 
     Raises:
-        DataError: the file is missing, damaged, not one of ours, or from a newer version.
+        DataError: the file is missing, damaged, not a result, or from a newer version.
     """
     import xarray
 
@@ -207,7 +207,7 @@ def load(path: str | Path) -> xarray.Dataset:
     try:
         with _quiet(), xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as stored:
             dataset = stored.load()
-    except Exception as error:  # the HDF5 stack raises many kinds
+    except Exception as error:  # the HDF5 stack raises many types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path}: cannot be read as netCDF ({reason})") from None
     format_ = dataset.attrs.get("format")
@@ -224,14 +224,14 @@ def load(path: str | Path) -> xarray.Dataset:
 
 
 def result_files(files: Sequence[str | Path]) -> list[Path]:
-    """The files themselves, with folders replaced by the results in them and one level below.
+    """The files, with folders replaced by the result files in them and one level below.
 
     Raises:
         ExperimentError: there is no file.
         DataError: a folder has no result.
     """
     if not files:
-        raise ExperimentError("FILE: give one or more netCDF files, or a folder that holds them")
+        raise ExperimentError("FILE: give one or more netCDF files, or a folder that contains them")
     found: list[Path] = []
     for file in map(Path, files):
         if not file.is_dir():
@@ -245,7 +245,7 @@ def result_files(files: Sequence[str | Path]) -> list[Path]:
 
 
 def result_file(file: str | Path) -> Path:
-    """The file itself, or the only result in a folder.
+    """The file, or the only result file in a folder.
 
     Raises:
         DataError: a folder has none, or several.
@@ -254,20 +254,20 @@ def result_file(file: str | Path) -> Path:
     if len(found) > 1:
         names = ", ".join(str(path.relative_to(file)) for path in found[:4])
         more = ", …" if len(found) > 4 else ""
-        raise DataError(f"{file}: holds {len(found)} results ({names}{more}); give one of them")
+        raise DataError(f"{file}: contains {len(found)} results ({names}{more}); give one of them")
     return found[0]
 
 
 def _reading_order(path: Path) -> tuple[str, str]:
-    """Figure 1's curves before its connectivity, SVM before LeNet5; all others by name."""
+    """Sort key: Figure 1's curves before its connectivity, SVM before LeNet5; all others by name."""
     name = str(path).replace("lenet5-", "z-").replace("-connectivity", "-z")
     return name, str(path)
 
 
 def policy_of(run: xarray.Dataset) -> Policy:
-    """The policy of a run, as far as it decides which links are used.
+    """The policy of a run, as far as it determines which links are used.
 
-    Where it is not registered, what the result says of it: that is all but who broadcasts when.
+    A policy that is not registered is restored from the result, without its trigger.
     """
     name = str(Experiment.from_json(run.attrs["experiment"]).policy)
     noted = json.loads(run.attrs.get("policies", "{}")).get(name)
@@ -281,7 +281,7 @@ def _not_known(now: Situation) -> Any:
 
 
 def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
-    """Note what `policy_of` asks for, for where the policies are not registered."""
+    """Store the properties of policies that `policy_of` needs if they are not registered."""
     noted = {
         name: {
             "uses_new_links": POLICIES[name].uses_new_links,
@@ -293,14 +293,14 @@ def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
 
 
 def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
-    """The data that a result was made with.
+    """The data of a result.
 
     Args:
-        result: a run, or a sweep over anything but datasets.
-        data: what is said to be these data; by default they are loaded by their name.
+        result: a run, or a sweep that is not over datasets.
+        data: the data, if they cannot be loaded by name.
 
     Raises:
-        DataError: they are not here, or are not those that the result was made with.
+        DataError: the data are not available, or are not those of the result.
     """
     name = str(Experiment.from_json(result.attrs["experiment"]).dataset)
     noted = json.loads(result.attrs.get("data", "{}")).get(name)
@@ -314,14 +314,14 @@ def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
     if noted is not None and data.digest != noted:
         raise DataError(
             f"dataset={name!r}: these data are not those of the result (digest {data.digest}, "
-            f"and {noted} there); give the same data as data=…"
+            f"but {noted} there); give the same data as data=…"
         )
     return data
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the HDF5 stack stumbles over while it cleans up from the screen."""
+    """Suppress errors that the HDF5 stack prints while it cleans up."""
     before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         yield
@@ -330,9 +330,9 @@ def _quiet() -> Iterator[None]:
 
 
 def file_stem(experiment: Experiment) -> str:
-    """A file name for an experiment: readable, and different where the settings are.
+    """A file name for an experiment, readable and unique to its settings.
 
-    Defaults do not count, so that it stays the same when there are more settings.
+    Defaults are left out, so that it stays the same when settings are added.
     """
     defaults = json.loads(Experiment().to_json())
     fields = json.loads(experiment.to_json()).items()

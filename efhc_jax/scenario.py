@@ -1,7 +1,7 @@
-"""From what a person wrote to the arrays of one run.
+"""Arrays of a run from its settings.
 
-`Experiment` decides shapes and values; `Hyper` holds the values alone, as arrays that the compiled
-program takes as arguments. Runs that differ only in these share one compilation and one batch.
+`Experiment` determines shapes and values; `Hyper` holds only the values, as arrays that are arguments of
+the compiled program. Runs that differ only in these share a compilation and a batch.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from efhc_jax.streams import Stream, host_stream
 
 
 class Hyper(NamedTuple):
-    """The values of one run; a batch of runs has them stacked along a new first axis."""
+    """The values of one run; in a batch they are stacked along a new first axis."""
 
     key: Key[Array, ""]
     policy: Int[Array, ""]  # position in POLICIES
     r: Float[Array, ""]
     learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
-    budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # and what rounding took from them
+    budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # with their rounding errors
     bandwidth: Float[Array, "device"]  # b_i
-    adjacency: Bool[Array, "device slot"]  # all links that the graph has; the dynamics say which are up
-    neighbors: Int[Array, "device slot"] | None  # the devices behind the slots; None for a matrix
-    shards: Shards  # which samples each device owns
-    change: Change  # how the network changes
+    adjacency: Bool[Array, "device slot"]  # all links of the graph; the dynamics decide which are up
+    neighbors: Int[Array, "device slot"] | None  # the devices in the slots; None for a matrix
+    shards: Shards  # the samples of each device
+    change: Change  # parameters of the dynamics
 
 
 def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment, Dataset]:
     """The data of an experiment, and the experiment under their name.
 
     Args:
-        experiment: what to run.
-        data: a dataset of the user's own, in place of the one that the experiment names.
+        experiment: the settings.
+        data: a dataset to use instead of the one that the experiment names.
     """
     if data is None:
         return experiment, load_dataset(experiment.dataset)
@@ -79,7 +79,7 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
 
 
 def split_of(experiment: Experiment, dataset: Dataset) -> Shards:
-    """Which samples each device has."""
+    """The samples of each device."""
     e = experiment
     return split_data(
         e.split,
@@ -93,7 +93,7 @@ def split_of(experiment: Experiment, dataset: Dataset) -> Shards:
 
 
 def network_settings(experiment: Experiment) -> NetworkSettings:
-    """What the network of an experiment goes by."""
+    """The settings of an experiment's network."""
     radius = experiment.connectivity
     return NetworkSettings(
         experiment.devices, radius, experiment.placement or radius, experiment.graph_file
@@ -101,9 +101,9 @@ def network_settings(experiment: Experiment) -> NetworkSettings:
 
 
 def _network(e: Experiment) -> tuple[Network, Change]:
-    """The network of iteration 0, and the values for its dynamics.
+    """The network of iteration 0, and the parameters of its dynamics.
 
-    Values that another dynamics would need are empty.
+    Parameters that only other dynamics need are empty.
     """
     real = jnp.result_type(float)
     settings = network_settings(e)
@@ -144,18 +144,18 @@ def _network(e: Experiment) -> tuple[Network, Change]:
 
 
 def _turns(e: Experiment, network: Network, links: np.ndarray) -> np.ndarray:
-    """Links dealt over the iterations of a period in random order, for every slot."""
+    """The iteration of a period in which the link of every slot is up, in random order."""
     order = host_stream(e.seed, Stream.NETWORK).permutation(len(links))
     turn_of_link = np.empty(len(links), np.int32)
     turn_of_link[order] = np.arange(len(links)) % e.period
-    numbers = links[:, 0].astype(np.int64) * e.devices + links[:, 1]  # in rising order
+    numbers = links[:, 0].astype(np.int64) * e.devices + links[:, 1]  # in increasing order
     slots = exact_link_numbers(network)
     place = np.minimum(np.searchsorted(numbers, slots), max(len(links) - 1, 0))
     return turn_of_link[place] if len(links) else np.zeros_like(slots, np.int32)
 
 
 def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
-    """Numbers as their rounded values and the rest, which together are exact."""
+    """Numbers as the sum of a rounded value and its rounding error."""
     rounded = exact.astype(real)
     return jnp.asarray(rounded), jnp.asarray((exact - rounded).astype(real))
 
@@ -170,7 +170,7 @@ def stack(hypers: list[Hyper]) -> Hyper:
 
 
 def _fitted(hyper: Hyper, before: Network, after: Network, graphs: int) -> Hyper:
-    """The values of a run in the slots that it has in a batch, and with as many graphs over time."""
+    """The values of a run, padded to the slots and graphs over time of its batch."""
     change = hyper.change
     if change.turn.size:
         change = change._replace(turn=refitted(change.turn, before, after))

@@ -1,7 +1,7 @@
-"""A checksum at the end of a result file, checked before anything tries to make sense of the file.
+"""Checksum at the end of a result file, verified before the file is parsed.
 
-The HDF5 library does not survive every damaged file: on some it never returns. It ignores what follows
-the end of its own data, so the file stays netCDF for everybody else.
+The HDF5 library hangs on some damaged files. It ignores bytes after the end of its own data, so other
+programs can read the file as plain netCDF.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 from efhc_jax.errors import DataError
 
 _MARK = b"\nefhc-jax crc32 "
-_LENGTH = len(_MARK) + 9  # eight digits and a line's end
+_LENGTH = len(_MARK) + 9  # eight digits and a newline
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_PLACE_OF_END = {0: 40, 1: 44, 2: 28, 3: 28}  # where HDF5 keeps the length of its data, by version
+_PLACE_OF_END = {0: 40, 1: 44, 2: 28, 3: 28}  # offset of the length of the data, by HDF5 version
 
 
 def sealed(content: bytes | memoryview) -> bytes:
-    """The content with its checksum."""
+    """The content followed by its checksum."""
     return b"".join([content, _MARK, b"%08x\n" % zlib.crc32(content)])
 
 
 def read_sealed(path: Path) -> bytes:
-    """What was sealed, or an HDF5 file of somebody else's as it is.
+    """The content without its checksum, or an HDF5 file of another program as it is.
 
     Raises:
-        DataError: the content is not what was sealed, or the file is something else.
+        DataError: the checksum is wrong or missing, or the file is not HDF5.
     """
     whole = path.read_bytes()
     content, seal = whole[:-_LENGTH], whole[-_LENGTH:]
@@ -36,9 +36,9 @@ def read_sealed(path: Path) -> bytes:
             raise DataError(f"{path}: is damaged (its checksum is wrong)")
         return content
     if not whole.startswith(_HDF5):
-        raise DataError(f"{path}: cannot be read as netCDF (it is something else)")
+        raise DataError(f"{path}: cannot be read as netCDF (it is not an HDF5 file)")
     if len(whole) != _length_of_hdf5(whole):
-        raise DataError(f"{path}: is damaged (it is cut short, or has lost its checksum)")
+        raise DataError(f"{path}: is damaged (it is truncated, or its checksum is missing)")
     return whole
 
 

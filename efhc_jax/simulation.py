@@ -1,4 +1,4 @@
-"""Runs from beginning to end: the host's loop around the compiled program."""
+"""Simulation of runs: the loop on the host around the compiled program."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from efhc_jax.step import State
 if TYPE_CHECKING:
     import xarray
 
-_LONGEST_CHUNK = 500  # iterations between two looks at the progress
+_LONGEST_CHUNK = 500  # iterations between updates of the progress
 _LOGGED = (
     *("accuracy", "test_loss", "mean_model_accuracy", "consensus_error", "global_loss", "broadcasts"),
     *("train_loss", "transmission_time", "links_used", "gradient_norm"),
 )
-_TRACE_LIMIT = 4 * 2**30  # bytes that a trace may hold
+_TRACE_LIMIT = 4 * 2**30  # largest trace in bytes
 
 
 class DivergedError(EfhcError):
-    """A model stopped being finite. `result` holds what was computed until then."""
+    """A model is no longer finite. `result` holds the iterations before."""
 
     def __init__(self, message: str, result: xarray.Dataset):
         super().__init__(message)
@@ -60,16 +60,16 @@ class DivergedError(EfhcError):
 
 
 class Control(NamedTuple):
-    """How the host's loop talks to the world."""
+    """Progress, interruption, checkpoints and logging of a run."""
 
-    report: Report = lambda done: None  # is told how many iterations of the batch are done
-    should_stop: Callable[[], bool] = lambda: False  # asked after every chunk
+    report: Report = lambda done: None  # called with the number of iterations of the batch that are done
+    should_stop: Callable[[], bool] = lambda: False  # called after every chunk
     checkpoints: Checkpoints | None = None
-    logger: Logger | None = None  # is sent what has been reached, while it goes on
+    logger: Logger | None = None  # receives metrics during the run
 
 
 _ALONE = Control()
-Beginnings = dict[bytes, dict[str, np.ndarray]]  # an evaluation of initial models for each random key
+Beginnings = dict[bytes, dict[str, np.ndarray]]  # evaluations of initial models by random key
 
 
 def simulate(
@@ -84,19 +84,19 @@ def simulate(
     """Run one experiment.
 
     Args:
-        experiment: what to run.
-        data: a dataset of your own, in place of the one that the experiment names.
-        trace: keep the whole inside of every iteration, for small runs.
-        audit: keep what `efhc_jax.audit` needs: graphs, broadcasts, gradient norms and the global loss.
-        progress: show a bar; by default on a terminal and in a notebook.
-        control: where to keep checkpoints, when to stop, and where to log.
+        experiment: the settings.
+        data: a dataset to use instead of the one that the experiment names.
+        trace: record the full state of every iteration (small runs only).
+        audit: record graphs, broadcasts, gradient norms and the global loss, for `efhc_jax.audit`.
+        progress: show a progress bar; by default on a terminal and in a notebook.
+        control: checkpoints, interruption and logging.
 
     Returns:
-        A dataset with `accuracy`, `transmission_time` and more; the documentation lists all of it.
+        A dataset with `accuracy`, `transmission_time` and more; the documentation lists all variables.
 
     Raises:
-        DivergedError: a model stopped being finite; the error holds what was computed until then.
-        DataError: the data is missing, damaged, or not what a dataset is made of.
+        DivergedError: a model is no longer finite; the error holds the iterations before.
+        DataError: the data are missing, damaged or invalid.
 
     Example:
         >>> experiment = Experiment(dataset="synthetic", iterations=20, eval_every=10)
@@ -146,21 +146,21 @@ def run_batch(
     record: Recorder = record_summary,
     beginnings: Beginnings | None = None,
 ) -> list[Record]:
-    """Advance a batch of runs from one evaluation to the next, and return one record a run.
+    """Advance a batch of runs through all evaluations, and return one record per run.
 
-    A run that diverges is cut off there, and the others go on; it all ends early when none is left.
+    A run that diverges ends there, and the others continue; the batch ends early if none is left.
 
     Args:
-        spec: what the program is compiled for.
+        spec: the static settings.
         hypers: the values of the runs, stacked.
-        data: what they train and are tested on.
+        data: the training and test data.
         times: the iterations to evaluate at, from 0 to the last.
-        control: progress, stopping and checkpoints. A batch with a checkpoint goes on from there.
-        record: what to keep of every iteration.
-        beginnings: how good initial models are, as far as it is known; what is found is added to it.
+        control: progress, interruption and checkpoints. A batch with a checkpoint resumes from it.
+        record: function that selects the values to record in every iteration.
+        beginnings: known evaluations of initial models; new ones are added.
 
     Raises:
-        KeyboardInterrupt: `control.should_stop` said so; what was done is in the checkpoint.
+        KeyboardInterrupt: `control.should_stop` returned True; the state is in the checkpoint.
     """
     began = time.perf_counter()
     hypers = place_runs(spec.layout, hypers)
@@ -171,7 +171,7 @@ def run_batch(
     tracing = record is record_trace
     initial = None
     if tracing:
-        initial = fetch(initialise(spec, hypers).weights)  # also where a checkpoint goes on
+        initial = fetch(initialise(spec, hypers).weights)  # also when resuming from a checkpoint
         initial = initial.reshape(*initial.shape[:2], -1)
     before = history.seconds
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
@@ -219,7 +219,7 @@ def run_batch(
 def _evaluate_beginnings(
     spec: Spec, hypers: Hyper, states: State, test: Samples, known: Beginnings | None
 ) -> dict[str, np.ndarray]:
-    """What `evaluate` gives for initial models, which the runs of one seed share."""
+    """Evaluations of the initial models, which runs of the same seed share."""
     known = {} if known is None else known
     keys = [key.tobytes() for key in fetch(jax.random.key_data(hypers.key))]
     if any(key not in known for key in keys):
@@ -230,23 +230,23 @@ def _evaluate_beginnings(
 
 
 def _check_nobody_missed(states: State) -> None:
-    """Raise if devices that move had more neighbours than their lists have room for."""
+    """Raise if a moving device had more neighbours than its list has room for."""
     if "missed" in states.memory and fetch(states.memory["missed"]).any():
         raise ExperimentError(
-            f"dynamics='mobility': a device came to have more than the {states.adjacency.shape[-1]} "
-            "neighbours that there is room for, which is next to impossible; try another seed"
+            f"dynamics='mobility': a device has more than the {states.adjacency.shape[-1]} "
+            "neighbours that there is room for, which is very unlikely; try another seed"
         )
 
 
 class Part(NamedTuple):
-    """A piece of work: some iterations, or an evaluation where there are none."""
+    """A part of the plan: some iterations, or an evaluation if there are none."""
 
     first: int
     length: int
 
 
 def plan(times: np.ndarray) -> Iterator[Part]:
-    """The pieces of work that lead through all evaluations.
+    """The parts of a run, from the first evaluation to the last.
 
     Example:
         >>> [tuple(part) for part in plan(np.array([0, 30, 40]))]
@@ -273,9 +273,9 @@ def evaluation_times(experiment: Experiment) -> np.ndarray:
 
 
 def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
-    """(first, length) of even pieces between two evaluations, none too long to show progress.
+    """Chunks (first, length) of almost equal length between two evaluations, short enough for progress.
 
-    Even pieces have at most two different lengths, and each length is one compilation.
+    There are at most two different lengths, because each length is a compilation.
 
     Example:
         >>> list(chunks(1000, 2200))
@@ -288,7 +288,7 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[State, Purse, History]:
-    """The first states, or where a checkpoint left off."""
+    """The initial states, or those of the checkpoint."""
     states = initialise(spec, hypers)
     runs, budgets = hypers.budgets[0].shape
     purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
@@ -302,7 +302,7 @@ def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[
 
 
 def _keep(control: Control, history: History, states: State, purses: Purse) -> None:
-    """Save a checkpoint when it is time to, or when it is time to stop."""
+    """Save a checkpoint when it is due, or when the run is to stop."""
     stop = control.should_stop()
     if control.checkpoints and (stop or control.checkpoints.due()):
         tree: dict[str, Any] = {"history": history.to_tree(), "states": fetch(states)._asdict()}
@@ -314,7 +314,7 @@ def _keep(control: Control, history: History, states: State, purses: Purse) -> N
 
 
 def _log(control: Control, found: dict[str, np.ndarray], iteration: int) -> None:
-    """Send the mean of everything that has one: over devices, and over the iterations of a chunk."""
+    """Log the mean of each metric over devices, and over the iterations of a chunk."""
     if control.logger:
         means = {name: float(array.mean()) for name, array in found.items() if name in _LOGGED}
         control.logger.log(means, iteration)
@@ -323,8 +323,8 @@ def _log(control: Control, found: dict[str, np.ndarray], iteration: int) -> None
 def _advice(experiment: Experiment, record: Record) -> str:
     devices = ", ".join(str(device) for device in record.diverged)
     return (
-        f"learning_rate={experiment.learning_rate:g}: the models of devices {devices} stopped being "
-        f"finite at iteration {record.diverged_at}; the iterations before it are kept; "
+        f"learning_rate={experiment.learning_rate:g}: the models of devices {devices} are not finite "
+        f"from iteration {record.diverged_at}; the iterations before it are kept; "
         f"try a learning_rate of {min(1.0, experiment.learning_rate / 10):g} or less"
     )
 

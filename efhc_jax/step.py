@@ -1,4 +1,4 @@
-"""One iteration of EF-HC in matrix form, to be read beside Algorithm 1 of the paper.
+"""One iteration of EF-HC in matrix form, in the order of Algorithm 1 of the paper.
 
 W(k+1) = P(k)·W(k) − α(k)·G(k)
 """
@@ -24,27 +24,27 @@ from efhc_jax.schedules import power_decay
 
 
 class Rules(NamedTuple):
-    """What is fixed when the program is compiled."""
+    """Static settings of the compiled program."""
 
     model: Model
     policies: tuple[Policy, ...]
     norm_order: float  # q
-    rows: Mesh | None = None  # the accelerators that the devices are spread over, if they are
+    rows: Mesh | None = None  # the accelerators that the devices are distributed over, if any
 
 
 class State(NamedTuple):
-    """All that the next iteration needs from the ones before it."""
+    """The state that the next iteration needs."""
 
     weights: Float[Array, "device *parameters"]  # W(k)
     last_broadcast: Float[Array, "device *parameters"]  # Ŵ(k)
-    deviation: Float[Array, "device"]  # e(k), how far W(k) is from Ŵ(k)
+    deviation: Float[Array, "device"]  # e(k), the distance of W(k) from Ŵ(k)
     adjacency: Bool[Array, "device slot"]  # A(k−1)
-    broadcasts: Int[Array, "device"]  # how often each device has broadcast
-    memory: Memory  # what the network's dynamics remember
+    broadcasts: Int[Array, "device"]  # number of broadcasts so far
+    memory: Memory  # memory of the network's dynamics
 
 
 class Inputs(NamedTuple):
-    """What iteration k is given from outside."""
+    """Inputs of iteration k."""
 
     iteration: Int[Array, ""]  # k
     adjacency: Bool[Array, "device slot"]  # A(k)
@@ -55,13 +55,13 @@ class Inputs(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What happened in iteration k. What a run does not record costs nothing."""
+    """Diagnostics of iteration k. Those that a run does not record cost nothing."""
 
     fired: Bool[Array, "device"]  # v_i(k)
     used_links: Bool[Array, "device slot"]  # v_ij(k)
     deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
     transmission_time: Float[Array, ""]
-    new_links: Bool[Array, "device slot"]  # links that are used for being new alone (Event 1)
+    new_links: Bool[Array, "device slot"]  # links used only because they are new (Event 1)
     new_link_time: Float[Array, ""]  # their part of the transmission time
     gradient_norm: Float[Array, "device"]  # ‖g_i‖₂
     largest_gradient: Float[Array, "device"]  # ‖g_i‖∞
@@ -84,7 +84,7 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     weights, last_broadcast = state.weights, state.last_broadcast
     rate = power_decay(*hyper.learning_rate)(inputs.iteration)
 
-    # Event 2: who has moved far enough from its last broadcast?
+    # Event 2: devices that have moved far enough from their last broadcast fire.
     situation = Situation(
         iteration=inputs.iteration,
         deviation=state.deviation,
@@ -96,14 +96,14 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     )
     choice = _decide(rules.policies, hyper.policy, situation)
 
-    # Event 1: a link that has just appeared is used whoever fired.
+    # Event 1: a new link is used even if neither end fires.
     known = jnp.where(choice.uses_new_links, state.adjacency, inputs.adjacency)
     links = used_links(inputs.adjacency, known, choice.fired, hyper.neighbors) & ~choice.coordinated
 
-    # Event 3: average over the links in use, or over everybody where there is a coordinator.
+    # Event 3: average over the links in use, or over all devices if there is a coordinator.
     mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors, rules.rows)
 
-    # Event 4: a gradient step, taken from where the models were before averaging.
+    # Event 4: gradient step, with the gradient at the models before averaging.
     loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
     gradient = jnp.where(for_each(inputs.training, gradient), gradient, 0)
     new_weights = mixed - rate * gradient
@@ -111,7 +111,7 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     new = State(
         weights=new_weights,
         last_broadcast=new_broadcast,
-        # Taken here and not when it is needed, while both are at hand.
+        # Computed here and not in the next iteration, while both are in the cache.
         deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
         adjacency=inputs.adjacency,
         broadcasts=state.broadcasts + choice.fired,
@@ -159,7 +159,7 @@ def normalised_distance(
 
 
 def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...]:
-    """The axes along which a device's parameters lie."""
+    """The axes of a device's parameters."""
     return tuple(range(1, weights.ndim))
 
 
@@ -170,10 +170,10 @@ class _Choice(NamedTuple):
 
 
 def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Situation) -> _Choice:
-    """What the chosen policy says.
+    """The decision of the chosen policy.
 
-    All of them are asked, because they cost next to nothing and the choice may differ between the
-    runs of a batch.
+    All policies are evaluated, because they are cheap and the choice may differ between the runs of a
+    batch.
     """
     fired = jnp.stack([policy.fires(situation) for policy in policies])
     new_links = jnp.array([policy.uses_new_links for policy in policies])
@@ -184,7 +184,7 @@ def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Sit
 def _loss_and_gradient(
     model: Model, weights: Float[Array, "device *parameters"], inputs: Inputs
 ) -> tuple[Float[Array, "device"], Float[Array, "device *parameters"]]:
-    """Each device's loss on its own mini-batch, and the gradient of that: the rows of G(k)."""
+    """Each device's loss on its own mini-batch, and its gradient: the rows of G(k)."""
 
     def objective(row: Array, images: Array, labels: Array) -> Array:
         return jnp.mean(model.loss(model.logits(row, normalise(images)), labels))

@@ -1,9 +1,9 @@
-"""A sweep's folder: what it is a sweep of, and every batch that has been finished.
+"""The folder of a sweep: its settings and its finished batches.
 
-sweep.json      what is swept, to refuse another experiment in the same folder
-batches/*.npz   finished batches, while the sweep goes on
+sweep.json      settings and axes, to reject another sweep in the same folder
+batches/*.npz   finished batches, during the sweep
 checkpoint/     the batch in progress
-sweep.nc        the result, when all is done
+sweep.nc        the result, at the end
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone.
+        """Lock the folder for this process.
 
-        If the work fails before any of it was saved, the folder is left as it was.
+        If the work fails before anything is saved, the folder is left as it was.
         """
         with output_folder(self.folder), held(self.folder):
             try:
@@ -51,19 +51,19 @@ class Store:
                 raise
 
     def claim(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Begin or go on with a sweep.
+        """Start or resume a sweep.
 
         Returns:
-            The manifest of the folder: `manifest`, or the one that was begun with, whose batch size
-            stands.
+            The manifest of the folder: `manifest`, or when resuming the stored one, whose batch size
+            applies.
 
         Raises:
-            ExperimentError: the folder holds another sweep.
+            ExperimentError: the folder contains another sweep.
         """
         manifest = {"format": FORMAT} | manifest
         if not self._manifest.exists():
             if self.folder.exists() and self.result.exists():
-                raise ExperimentError(f"out={self.folder}: holds a result without its sweep.json")
+                raise ExperimentError(f"out={self.folder}: contains a result without its sweep.json")
             with written_whole(self._manifest) as part:
                 part.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             return manifest
@@ -76,8 +76,8 @@ class Store:
         differences = _differences(begun, manifest)
         if differences:
             raise ExperimentError(
-                f"out={self.folder}: holds another sweep ({'; '.join(differences)}); "
-                "give another folder, or the same settings to go on with it"
+                f"out={self.folder}: contains another sweep ({'; '.join(differences)}); "
+                "give another folder, or the same settings to resume it"
             )
         return begun
 
@@ -86,7 +86,7 @@ class Store:
         return self._path(batch).exists()
 
     def save(self, batch: int, records: list[Record]) -> None:
-        """Put a finished batch on disk; on return it is there to stay."""
+        """Write a finished batch; on return it is on disk."""
         arrays: dict[str, np.ndarray] = {"runs": np.array(len(records))}
         for run, record in enumerate(records):
             for field, value in record._asdict().items():
@@ -112,7 +112,7 @@ class Store:
             ) from None
 
     def tidy(self) -> None:
-        """Remove the parts when the whole is there."""
+        """Remove the batches once the result is on disk."""
         shutil.rmtree(self._batches, ignore_errors=True)
         shutil.rmtree(self.checkpoint, ignore_errors=True)
 
@@ -139,9 +139,9 @@ def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
 
 
 def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Where two manifests differ, in words; the batch size does not count.
+    """The differences between two manifests in words, without the batch size.
 
-    A setting that did not exist when the sweep was begun had what is its default now.
+    A setting that did not exist when the sweep was started counts as its present default.
     """
     default = {"experiment": json.loads(Experiment().to_json()), "axes": {}}
     found = []
@@ -155,7 +155,7 @@ def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
     if begun.get("bits") != now.get("bits"):
         found.append(f"numbers have {begun.get('bits')} bits there and {now.get('bits')} here")
     if begun.get("audit", False) != now.get("audit", False):
-        found.append("one keeps what an audit needs and the other does not")
+        found.append("only one of them is recorded for an audit")
     return found
 
 

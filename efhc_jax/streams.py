@@ -1,7 +1,7 @@
-"""Separate streams of randomness, so that changing one choice leaves the others as they were.
+"""Separate random streams, so that changing one setting does not change the others' draws.
 
-Two runs with one seed share their graph, split, initial models and mini-batches whatever else
-differs between them: that is what makes comparisons paired.
+Runs with the same seed share their graph, split, initial models and mini-batches whatever else differs,
+which makes comparisons paired.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Stream(enum.IntEnum):
-    """What the randomness is for. The numbers are part of what a seed means: never reuse one."""
+    """Purpose of a random stream. Results depend on the numbers: never reuse one."""
 
     GRAPH = 0
     SPLIT = 1
@@ -24,5 +24,5 @@ class Stream(enum.IntEnum):
 
 
 def host_stream(seed: int, stream: Stream) -> np.random.Generator:
-    """The generator for what is drawn once a run, before it is compiled."""
+    """The generator for what is drawn once per run, before compilation."""
     return np.random.Generator(np.random.PCG64([seed, int(stream)]))

@@ -1,4 +1,4 @@
-"""Whole grids of runs: every combination of the axes, batched, paired and safe against crashes."""
+"""Sweeps: every combination of the axes, in batches, paired by seed, resumable after a crash."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from efhc_jax.store import Store
 if TYPE_CHECKING:
     import xarray
 
-# Fields that decide shapes or code: runs share a compilation only where these agree.
+# Fields that determine shapes or code: runs share a compilation only if these are equal.
 _SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order", "dynamics")
-_AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may keep
+_AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may record
 _MOST_RUNS = 100_000  # of a sweep
 _NOT_AXES = {
     "iterations": "a longer run contains the shorter ones: run the longest",
-    "eval_every": "evaluate at the finest",
-    "early_evaluations": "take the most",
-    "budgets": "all budgets are taken in one run: give them together",
+    "eval_every": "use the smallest",
+    "early_evaluations": "use the largest",
+    "budgets": "all budgets are evaluated in one run: give them together",
     "placement": "positions are shared by all runs of a seed",
 }
 
@@ -62,26 +62,26 @@ def sweep(
 ) -> xarray.Dataset:
     """Run every combination of the axes.
 
-    Runs of one seed are paired: they share initial models, split, mini-batches and the order in which
-    devices become weak, whatever else differs. Each connectivity has a graph of its own: the first of
+    Runs of the same seed are paired: they share initial models, split, mini-batches and the order in
+    which devices become weak, whatever else differs. Each connectivity has its own graph: the first of
     the seed's draws that is connected at it.
 
     Args:
         experiment: the settings that all runs share.
-        data: a dataset of your own, in place of the one that the experiment names.
-        batch: how many runs go through the program at once; by default as many as is good.
-        out: a folder for finished batches. A sweep that was stopped goes on from there.
-        audit: keep the graphs, broadcasts and gradient norms of every iteration.
+        data: a dataset to use instead of the one that the experiment names.
+        batch: number of runs computed at once; chosen automatically by default.
+        out: folder for finished batches, from which a stopped sweep resumes.
+        audit: record the graphs, broadcasts and gradient norms of every iteration.
         nested: for an axis of connectivities, use the positions that are connected at the smallest one
             for all of them, so that every graph contains the sparser ones. Such graphs have more links
-            than those that are drawn for each connectivity.
-        progress: show a bar; by default on a terminal and in a notebook.
-        checkpoint_seconds: the least time between two checkpoints of a batch in progress.
-        should_stop: asked after every chunk; when it says so, the batch in progress is saved.
-        **axes: fields of `Experiment`, each with the values to take.
+            than graphs drawn separately for each connectivity.
+        progress: show a progress bar; by default on a terminal and in a notebook.
+        checkpoint_seconds: minimum time between checkpoints of the batch in progress.
+        should_stop: called after every chunk; if it returns True, the batch in progress is saved.
+        **axes: fields of `Experiment`, each with a list of values.
 
     Returns:
-        The dataset of a run, with one more dimension for each axis.
+        The dataset of a run, with one more dimension per axis.
 
     Example:
         >>> base = Experiment(dataset="synthetic", iterations=10, eval_every=10)
@@ -92,7 +92,7 @@ def sweep(
     check_experiment(experiment)
     if data is not None:
         if "dataset" in axes:
-            raise ExperimentError("dataset: is an axis, and data are given as well; give one of the two")
+            raise ExperimentError("dataset: is an axis, but data are given as well; give one of the two")
         experiment, data = with_data(experiment, data)
     grid = Grid.of(experiment, axes, nested)
     check_grid(grid)
@@ -131,7 +131,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, experiment: Experiment, axes: Mapping[str, Sequence[Any]], nested: bool = False) -> Grid:
-        """Check the axes and build every experiment.
+        """Check the axes and create every experiment.
 
         Raises:
             ExperimentError: an axis is unknown or empty, or has a value twice or one out of range.
@@ -143,7 +143,7 @@ class Grid(NamedTuple):
         runs = math.prod(len(axis) for axis in values.values())
         if runs > _MOST_RUNS:
             raise ExperimentError(
-                f"{', '.join(values)}: more than {_MOST_RUNS:,} runs; make several sweeps of them"
+                f"{', '.join(values)}: more than {_MOST_RUNS:,} runs; split them into several sweeps"
             )
         combinations = itertools.product(*values.values())
         experiments = [
@@ -156,7 +156,7 @@ class Grid(NamedTuple):
         return cls(experiment, axes_as_checked, experiments)
 
     def manifest(self, batch: int, data: Dataset | None, audit: bool) -> dict[str, Any]:
-        """What tells this sweep from another."""
+        """The settings that identify this sweep."""
         digest = None if data is None else data.digest
         return {
             "experiment": json.loads(self.experiment.to_json()),
@@ -169,11 +169,11 @@ class Grid(NamedTuple):
 
 
 def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
-    """Raise where what was asked for has no effect in any run.
+    """Raise if a given setting has no effect in any run.
 
     Args:
         grid: the sweep.
-        given: the settings that were asked for besides its axes.
+        given: the settings that were given in addition to its axes.
 
     Raises:
         ExperimentError: a setting has no effect, or two values of an axis give the same runs.
@@ -191,12 +191,12 @@ class Job(NamedTuple):
 
     spec: Spec
     data: Dataset
-    runs: list[tuple[int, Experiment]]  # with their places in the grid
+    runs: list[tuple[int, Experiment]]  # with their indices in the grid
     beginnings: Beginnings  # evaluations of initial models, which all runs of a seed share
 
 
 def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -> str:
-    """What a sweep will take, in a line for people."""
+    """The batches, compilations and memory of a sweep in one line."""
     jobs, size = _jobs(grid, data, batch)
     peaks = [
         estimate(job.runs[0][1], job.data, job.spec).peak(
@@ -214,10 +214,10 @@ def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -
 
 
 def _nested(experiment: Experiment, axes: Mapping[str, list[Any]]) -> Experiment:
-    """The settings with which the graphs of all connectivities are drawn from the same positions."""
+    """The settings for which the graphs of all connectivities have the same positions."""
     if "connectivity" not in axes:
         raise ExperimentError(
-            "nested: needs an axis of connectivities, for example connectivity=[0.3, 0.6]"
+            "nested: has no effect without an axis of connectivities; try connectivity=[0.3, 0.6]"
         )
     lowest = min(axes["connectivity"])
     return experiment.replace(connectivity=lowest, placement=lowest)
@@ -231,7 +231,7 @@ def _nesting(grid: Grid) -> str:
 
 
 def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job], int]:
-    """The runs grouped by what they compile to, and how many go through at once."""
+    """The runs grouped by compiled program, and the batch size."""
     groups: dict[tuple[Any, ...], list[tuple[int, Experiment]]] = {}
     for place, experiment in enumerate(grid.experiments):
         shape = tuple(getattr(experiment, name) for name in _SHAPES)
@@ -250,7 +250,7 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
 
 
 def _parameters(jobs: list[Job]) -> int | str:
-    """The number n of parameters; as JSON, by model and dataset, where it differs between runs."""
+    """The number n of parameters; as JSON, by model and dataset, if it differs between runs."""
     sizes = {f"{j.runs[0][1].model} on {j.runs[0][1].dataset}": j.spec.rules.model.size for j in jobs}
     return json.dumps(sizes) if len(set(sizes.values())) > 1 else next(iter(sizes.values()))
 
@@ -264,7 +264,7 @@ def _run_all(
     checkpoint_seconds: float,
     should_stop: Callable[[], bool],
 ) -> list[Record]:
-    """All batches one after the other, those on disk from there."""
+    """The records of all batches, from disk if they are finished."""
     records: dict[int, Record] = {}
     done = 0
     for number, (job, runs) in enumerate(_batches(jobs, size)):
@@ -279,7 +279,7 @@ def _run_all(
             control = Control(report_batch, should_stop, checkpoints)
             finished = _run(job, [e for _, e in runs], size, control, record)
             if store and _writes():
-                store.save(number, finished)  # before anybody is told that it is finished
+                store.save(number, finished)  # before it is reported as finished
             if checkpoints:
                 checkpoints.clear()
         done += len(runs) * iterations
@@ -291,17 +291,17 @@ def _run_all(
 def repeat(
     grid: Grid, data: Dataset | None, batch: int | None, audit: bool, runs: int | None = None
 ) -> Iterator[tuple[int, Record]]:
-    """Run a grid again, or some of it, in the batches that it was run in before.
+    """Repeat a grid or a part of it, in the same batches.
 
     Args:
         grid: the sweep.
-        data: a dataset of your own, in place of the one that the experiment names.
-        batch: the size of its batches; None chooses one.
-        audit: whether it kept what an audit needs.
-        runs: how many runs at least, in whole batches from all over the grid; None is all.
+        data: a dataset to use instead of the one that the experiment names.
+        batch: the batch size; None chooses one.
+        audit: whether it was recorded for an audit.
+        runs: minimum number of runs, in whole batches from all over the grid; None for all.
 
     Yields:
-        The place of a run in the grid, and what it gave.
+        The index of a run in the grid, and its record.
     """
     jobs, size = _jobs(grid, data, batch)
     batches = list(_batches(jobs, size))
@@ -327,7 +327,7 @@ def _batches(jobs: list[Job], size: int) -> Iterator[tuple[Job, list[tuple[int, 
 def _run(
     job: Job, experiments: list[Experiment], size: int, control: Control, record: Recorder
 ) -> list[Record]:
-    """One batch. A short one is filled up with copies, so that all have the shape of one program."""
+    """One batch; a short one is padded with copies, so that all batches have the same shape."""
     first = experiments[0]
     hypers = [prepare(experiment, job.data) for experiment in experiments]
     layout, whole = job.spec.layout.fitted(min(size, len(job.runs)))
@@ -336,7 +336,7 @@ def _run(
     times = evaluation_times(first)
     batch = run_batch(spec, stack(hypers), job.data, times, control, record, job.beginnings)
     found = batch[: len(experiments)]
-    each = whole / len(experiments)  # the time of copies is that of the runs they stand beside
+    each = whole / len(experiments)  # the time of copies counts for the runs of the batch
     return [
         one._replace(seconds=each * one.seconds, evaluation_seconds=each * one.evaluation_seconds)
         for one in found
@@ -353,8 +353,8 @@ def _check_audit_fits(grid: Grid) -> None:
 
 
 def _check_axes_have_effects(axes: Mapping[str, list[Any]], experiments: list[Experiment]) -> None:
-    """Raise where two values of an axis give the same runs, whatever the other axes are."""
-    kinds: dict[tuple[Any, ...], int] = {}  # a number for each run that differs from those before it
+    """Raise if two values of an axis give the same runs for all values of the other axes."""
+    kinds: dict[tuple[Any, ...], int] = {}  # a number for each distinct run
     numbers = [
         kinds.setdefault(tuple(settings_in_effect(experiment).values()), len(kinds))
         for experiment in experiments
@@ -391,12 +391,12 @@ def _check_axis(name: str, values: Any) -> list[Any]:
 
 
 def _writes() -> bool:
-    """Whether this process is the one of the job that touches the disk."""
+    """Whether this process of the job writes to disk."""
     return jax.process_index() == 0
 
 
 def _agreed(value: int) -> int:
-    """The first process's value, on all of them."""
+    """The value of the first process, on all processes."""
     if jax.process_count() == 1:
         return value
     from jax.experimental import multihost_utils

@@ -1,4 +1,4 @@
-"""A stored result, run again from its own settings and compared bit by bit."""
+"""Verification of a stored result: repeat it from its settings and compare bit by bit."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ KNOWN = {*DIMENSIONS, "diverged_at"}
 
 
 class Difference(NamedTuple):
-    """The first place at which a variable of a run is not what it was."""
+    """The first difference in a variable of a run."""
 
     variable: str
-    run: str  # which of a sweep; empty for a run
-    iteration: int | None  # how many were done; None where it is not counted
+    run: str  # the run of a sweep; empty for a single run
+    iteration: int | None  # iterations done; None if the variable has no time axis
     device: int | None
     stored: float
     again: float
-    entries: int  # that differ in this run
-    largest: float  # difference of any two
+    entries: int  # number of values that differ in this run
+    largest: float  # largest difference
 
 
 class Verification(NamedTuple):
-    """What came out of running a result again."""
+    """The outcome of repeating a result."""
 
     runs: int
     of: int
-    values: int  # that were compared
-    differences: list[Difference]  # the earliest first
-    circumstances: list[str]  # what is not as it was, and may be why
+    values: int  # number of values that were compared
+    differences: list[Difference]  # earliest first
+    circumstances: list[str]  # changes of versions, platform or data that may be the reason
 
     @property
     def agrees(self) -> bool:
-        """Whether every value has the same bits."""
+        """Whether all values are bitwise equal."""
         return not self.differences
 
 
 def verify(stored: xarray.Dataset, data: Dataset | None = None, runs: int | None = None) -> Verification:
-    """Run a stored run or sweep again and compare everything.
+    """Repeat a stored run or sweep and compare all values.
 
     Args:
-        stored: what `efhc_jax.load` gave.
-        data: what it was trained on, if it was a dataset of your own.
-        runs: how many runs of a sweep, at least; all by default.
+        stored: the result of `efhc_jax.load`.
+        data: the dataset that it was trained on, if it is a custom one.
+        runs: minimum number of runs of a sweep; all by default.
 
     Raises:
-        DataError: the data are not those that it was made with, or are not here.
+        DataError: the data are not available, or are not those of the result.
         EfhcError: it cannot be run again.
     """
     if runs is not None and runs < 1:
@@ -88,12 +88,12 @@ def _verify(stored: xarray.Dataset, data: Dataset | None, runs: int | None) -> V
                 differences.append(found)
     differences.sort(key=lambda found: -1 if found.iteration is None else found.iteration)
     circumstances = _circumstances(stored)
-    circumstances += [f"{variable} is in one of the two alone" for variable in sorted(unmatched)]
+    circumstances += [f"{variable} is in only one of the two" for variable in sorted(unmatched)]
     return Verification(compared, of, values, differences, circumstances)
 
 
 def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
-    """The data to run it on again, which are those that it was run on; None where it names several."""
+    """The data of the result; None if it has several datasets."""
     if "dataset" not in axes_of(stored):
         return data_of(stored, data)
     for name in stored["dataset"].values.tolist():
@@ -103,7 +103,7 @@ def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
 
 
 def axes_of(stored: xarray.Dataset) -> list[str]:
-    """The axes of a sweep of which no single value was selected; none for a run."""
+    """The axes of a sweep on which no value was selected; empty for a run."""
     return [axis for axis in json.loads(stored.attrs.get("axes", "[]")) if axis in stored.dims]
 
 
@@ -120,7 +120,7 @@ def grid_of(stored: xarray.Dataset) -> Grid:
 def _pairs(
     stored: xarray.Dataset, data: Dataset | None, runs: int | None
 ) -> Iterator[tuple[str, xarray.Dataset, xarray.Dataset]]:
-    """Each run by its name, as it was stored and as it is now."""
+    """The name of each run, its stored values and the new ones."""
     audit = "fired" in stored
     axes = axes_of(stored)
     if not axes:
@@ -129,7 +129,7 @@ def _pairs(
     grid = grid_of(stored)
     shape = [stored.sizes[axis] for axis in axes]
     batch: int | None = int(stored.attrs.get("batch", 0))
-    if not batch or batch % jax.device_count():  # not noted, or not possible here
+    if not batch or batch % jax.device_count():  # not recorded, or not possible here
         batch = None
     for place, record in repeat(grid, data, batch, audit, runs):
         at = {axis: int(i) for axis, i in zip(axes, np.unravel_index(place, shape), strict=True)}
@@ -143,7 +143,7 @@ def _pairs(
 def _again(experiment: Experiment, data: Dataset | None, *, trace: bool, audit: bool) -> xarray.Dataset:
     try:
         return simulate(experiment, data, trace=trace, audit=audit)
-    except DivergedError as error:  # as it did the first time; if not, the values say so
+    except DivergedError as error:  # as before, or else the values differ
         return error.result
 
 
@@ -183,7 +183,7 @@ def _iteration(at: dict[Any, int], before: xarray.Dataset, again: xarray.Dataset
 
 
 def _same_shape(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both filled up with NaN to a common shape: sweeps do so, and a run may have ended elsewhere."""
+    """Both padded with NaN to a common shape, because one of two runs may have diverged earlier."""
     if old.shape == new.shape:
         return old, new
     shape = np.maximum(old.shape, new.shape)
@@ -195,13 +195,13 @@ def _same_shape(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _equal(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Where two arrays have the same bits, with all NaN as one."""
+    """Whether entries are bitwise equal, with all NaN equal."""
     both_nan = np.isnan(old) & np.isnan(new)
     return both_nan | ((old == new) & (np.signbit(old) == np.signbit(new)))
 
 
 def _circumstances(stored: xarray.Dataset) -> list[str]:
-    """What is not as it was when the result was stored."""
+    """Differences in versions, platform and data since the result was stored."""
     experiment = Experiment.from_json(stored.attrs["experiment"])
     now = attributes(experiment, [])
     found = []
@@ -214,7 +214,7 @@ def _circumstances(stored: xarray.Dataset) -> list[str]:
         here["hardware"] = hardware(jax.device_count())
     for name in here:
         if then.get(name) != here[name]:
-            found.append(f"{name} was {then.get(name, 'not noted')} and is {here[name]}")
+            found.append(f"{name} was {then.get(name, 'not recorded')} and is now {here[name]}")
     if "data" not in stored.attrs:
-        found.append("the result does not say which samples it was run on")
+        found.append("the result does not record its data")
     return found

@@ -127,6 +127,11 @@ def test_differences_are_paired_by_seed(grid):
     assert (found.seeds == 8).all()
 
 
+def test_the_baseline_may_be_spelled_as_in_papers(grid):
+    as_named = efhc.compare(grid, "policy", baseline="zt")
+    assert efhc.compare(grid, "policy", baseline="ZT").identical(as_named)
+
+
 def test_a_comparison_says_how_many_pairs_it_has(grid):
     """A seed counts where both of its runs have a value."""
     gaps = grid.copy(deep=True)
@@ -200,9 +205,9 @@ def test_accuracy_at_budgets_chosen_before(with_budgets):
 
 
 def test_budgets_not_chosen_before_are_refused(with_budgets, grid):
-    with pytest.raises(efhc.ExperimentError, match=r"budget=6: .*there are \[0.1, 5.0, 70.0\]"):
+    with pytest.raises(efhc.ExperimentError, match=r"budget=6: .*choose from \[0.1, 5.0, 70.0\]"):
         efhc.at_budget(with_budgets, [5.0, 6.0])
-    with pytest.raises(efhc.ExperimentError, match=r"budgets: none were chosen.*Experiment\(budg"):
+    with pytest.raises(efhc.ExperimentError, match=r"budgets: none were set.*Experiment\(budg"):
         efhc.at_budget(grid, 5.0)
 
 

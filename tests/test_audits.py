@@ -87,7 +87,7 @@ def test_what_cannot_be_compared_with_an_optimum_says_so(tiny, monkeypatch):
     run = efhc.simulate(BASE, tiny, audit=True)
     assert efhc.audit(run, tiny)[-1].value is not None
     older = efhc.audit(run.drop_vars("global_loss"), tiny)[-1]
-    assert older.figure == "the run did not keep F(w̄); run it again"
+    assert older.figure == "the run did not record F(w̄); run it again"
 
     def nothing(name):
         raise DataError("no such data")
@@ -116,5 +116,5 @@ def test_a_coordinator_needs_no_links_for_information_to_flow(tiny):
 def test_a_run_that_diverged_at_once_has_nothing_to_audit(tiny):
     with pytest.raises(efhc.DivergedError) as caught:
         efhc.simulate(BASE.replace(learning_rate=1e30), tiny, audit=True)
-    with pytest.raises(efhc.ExperimentError, match="diverged at once"):
+    with pytest.raises(efhc.ExperimentError, match="diverged in its first iteration"):
         efhc.audit(caught.value.result, tiny)

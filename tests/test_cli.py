@@ -275,7 +275,7 @@ def test_a_truncated_data_file_is_named(call, tmp_path):
     cut.unlink()
     cut.write_bytes((FASHION / cut.name).read_bytes()[:1_000_000])
     done = call("run", "--data-dir", folder, "--out", "results")
-    assert_refused(done, cut, "cut short", "replace it")
+    assert_refused(done, cut, "truncated", "replace it")
     assert entries(tmp_path) == ["data"]
 
 
@@ -291,11 +291,11 @@ WILD = ["--model", "quadratic", "--learning-rate", "1e6", "--learning-rate-decay
 
 def test_a_run_that_diverges_keeps_what_came_before(call, tmp_path):
     done = call("run", *TINY, *WILD, "--checkpoint-seconds", "0", "--out", "results")
-    assert_refused(done, "learning_rate=1e+06", "stopped being finite at iteration", "try a learning")
+    assert_refused(done, "learning_rate=1e+06", "not finite from iteration", "try a learning")
     assert {path.suffix for path in (tmp_path / "results").iterdir()} == {".nc", ".png", ".toml"}
     (path,) = (tmp_path / "results").glob("*.nc")
     kept = efhc.load(path)
-    iteration = int(done.err.split("finite at iteration ")[1].split(";")[0])
+    iteration = int(done.err.split("finite from iteration ")[1].split(";")[0])
     assert kept.sizes["step"] == iteration - 1
     assert np.isfinite(kept.train_loss).all()
     assert np.isfinite(kept.accuracy).all()
@@ -453,7 +453,7 @@ def test_a_file_is_required(call, tmp_path, command):
 @pytest.mark.parametrize("command", ["plot", "audit", "animate", "verify"])
 def test_the_help_says_that_a_file_is_required(call, command):
     shown = " ".join(call(command, "--help").out.split())
-    assert re.search(r"FILE The netCDF file[^│]*\(required\)", shown)
+    assert re.search(r"FILE Result file \(netCDF\)[^│]*\(required\)", shown)
 
 
 STUDY = """
@@ -493,7 +493,9 @@ def test_seeds_and_a_list_of_seeds_in_a_config(call, tmp_path):
 def test_a_list_in_the_config_of_a_run(call, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     done = call("run", "--config", "study.toml", "--out", "results")
-    assert_refused(done, "config=study.toml: policy=['EF-HC', 'zt']: one run has one", "use efhc sweep")
+    assert_refused(
+        done, "config=study.toml: policy=['EF-HC', 'zt']: a run has one value", "use efhc sweep"
+    )
     (tmp_path / "study.toml").write_text("budgets = [10, 30]")
     assert parse(["run", "--config", str(tmp_path / "study.toml")]).experiment.budgets == (10, 30)
 
@@ -567,7 +569,7 @@ def test_another_sweep_in_the_folder_is_refused(call, sweep_folder):
     done = call(*SWEEP, "--learning-rate", "0.5", "--seeds", "3", "--out", sweep_folder)
     assert_refused(
         done,
-        f"out={sweep_folder}: holds another sweep",
+        f"out={sweep_folder}: contains another sweep",
         "learning_rate is 1.0 there and 0.5 here",
         "seed is [0, 1] there and [0, 1, 2] here",
         "give another folder",
@@ -688,8 +690,8 @@ def test_a_plot_of_a_run(call, tmp_path):
         ([], ["r: the sweep has [5.0, 50.0]", "--select r=5.0"]),
         (["--x", "r", "--out", "picture.gif"], ["out=picture.gif", ".png, .pdf or .svg"]),
         (["--x", "r", "--budget", "11"], ["budget=11", "[10.0, 30.0]"]),
-        (["--x", "r", "--budget", "10", "--y", "test_loss"], ["y=test_loss", "only the accuracy"]),
-        (["--x", "r", "--iteration", "11"], ["iteration=11: not evaluated then; try 10"]),
+        (["--x", "r", "--budget", "10", "--y", "test_loss"], ["y=test_loss", "only accuracy is"]),
+        (["--x", "r", "--iteration", "11"], ["iteration=11: has no evaluation; try 10"]),
         (["--x", "r", "--select", "policy"], ["select='policy'", "give AXIS=VALUE"]),
         (["--x", "r", "--select", "devices=5"], ["select='devices'", "axis of the sweep"]),
         (["--x", "r", "--select", "policy=rg"], ["select=policy=rg", "['efhc', 'zt']"]),

@@ -212,15 +212,15 @@ def test_lines_over_policies(grid):
         ({"x": "r", "y": "accuracy_at_budget", "hue": "policy"}, "budget"),
         (
             {"x": "r", "y": "accuracy", "hue": "policy", "moment": Moment(iteration=12)},
-            "iteration=12: not evaluated then; try 10",
+            "iteration=12: has no evaluation; try 10",
         ),
         (
             {"x": "r", "y": "accuracy", "hue": "policy", "moment": Moment(budget=7.0)},
-            r"budget=7: not chosen before the run; there are \[0.02\]",
+            r"budget=7: not set before the run; choose from \[0.02\]",
         ),
         (
             {"x": "r", "y": "test_loss", "hue": "policy", "moment": Moment(budget=0.02)},
-            "y=test_loss: only the accuracy is taken at a budget",
+            "y=test_loss: not evaluated at budgets; only accuracy is",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_lines_with_mistakes(tmp_path, text, message):
     ("array", "message"),
     [
         (np.zeros((2, 4, 4), bool), "has 4 devices, the experiment 3"),
-        (np.zeros((2, 3, 4), bool), "has the shape"),
+        (np.zeros((2, 3, 4), bool), "has shape"),
         (np.eye(3, dtype=bool)[None], "linked to itself"),
         (np.triu(triangle())[None], "one way only"),
     ],

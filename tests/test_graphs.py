@@ -49,7 +49,7 @@ def test_any_networkx_graph_is_a_topology():
 def test_a_file_of_several_graphs_is_no_topology(tmp_path):
     (tmp_path / "links.csv").write_text("0,0,1\n5,1,2\n")
     settings = NetworkSettings(3, 0.4, 0.4, str(tmp_path / "links.csv"))
-    with pytest.raises(DataError, match="has graphs of 2 times; run them with dynamics='trace'"):
+    with pytest.raises(DataError, match="has 2 graphs over time; run them with dynamics='trace'"):
         GRAPHS["file"](settings, np.random.default_rng(0))
 
 

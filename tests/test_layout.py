@@ -77,7 +77,7 @@ def test_arguments_that_no_run_has_stay_none():
 
 @pytest.mark.parametrize("mesh", [None, MESH])
 def test_blocks_must_divide_the_batch(mesh):
-    with pytest.raises(ValueError, match="batch of 6 runs is not made of blocks of 4"):
+    with pytest.raises(ValueError, match="batch of 6 runs is not a multiple of the block size 4"):
         spread(Layout(mesh, 4), one)(RUNS, SHARED)
 
 

@@ -119,9 +119,9 @@ def test_a_size_asked_for_stands_where_it_fits(free):
 @pytest.mark.parametrize(
     ("accelerators", "asked", "message"),
     [
-        (1, 31, "batch=31: needs .* GB, and .* GB are free; try 30 or less"),
+        (1, 31, "batch=31: needs .* GB, but .* GB are free; try 30 or less"),
         (4, 124, "batch=124: needs .* try 120 or less"),
-        (4, 10, "batch=10: does not spread over 4 CPU cores; give a multiple of 4"),
+        (4, 10, "batch=10: cannot be divided over 4 CPU cores; give a multiple of 4"),
         (1, 0, "batch=0: .*give a (whole number of 1 or more|multiple of 1)"),
         (1, -3, "batch=-3: .*give a (whole number of 1 or more|multiple of 1)"),
     ],

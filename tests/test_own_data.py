@@ -86,7 +86,7 @@ def test_a_dataset_has_the_name_that_it_is_loaded_by(tiny, monkeypatch):
 
 
 def test_an_axis_of_datasets_and_data_do_not_go_together(tiny):
-    with pytest.raises(efhc.ExperimentError, match="dataset: is an axis, and data are given"):
+    with pytest.raises(efhc.ExperimentError, match="dataset: is an axis, but data are given"):
         efhc.sweep(SMALL, tiny, dataset=["synthetic", "fashion_mnist_mini"])
 
 

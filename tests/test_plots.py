@@ -46,7 +46,7 @@ def test_a_variable_without_devices_has_no_band(run):
     ("words", "said"),
     [
         ({"y": "acuracy"}, "acuracy: not in the results; choose from accuracy"),
-        ({"y": "bandwidth"}, "y=bandwidth: has no course over time; choose from"),
+        ({"y": "bandwidth"}, "y=bandwidth: is not a time series; choose from"),
         ({"budget": 0.02}, "budget=0.02: one moment of the runs is drawn against an axis of the sweep"),
         ({"iteration": 10}, "iteration=10: one moment of the runs"),
         ({"rows": "r"}, "rows=r: a heat map is drawn against an axis"),
@@ -54,13 +54,25 @@ def test_a_variable_without_devices_has_no_band(run):
         ({"x": "r", "lead": "efhc"}, "lead=efhc: is drawn as a heat map; give rows"),
         ({"x": "r", "rows": "seed", "lead": "efhc", "hue": "policy"}, "hue=policy: has no effect"),
         ({"select": {"radius": 3}}, "select='radius': not an axis"),
-        ({"select": {"r": 3}}, "select=r=3: the sweep has"),
+        ({"select": {"r": 3}}, "select=r=3: not in the sweep; choose from"),
     ],
 )
 def test_a_word_without_effect_is_refused(words, said, grid):
     with pytest.raises(efhc.ExperimentError) as error:
         efhc.plot(grid, **words)
     assert said in str(error.value)
+
+
+def test_names_may_be_spelled_as_in_papers(grid):
+    figure = efhc.plot(grid, x="r", select={"policy": "EF-HC"})
+    expected = efhc.plot(grid, x="r", select={"policy": "efhc"})
+    np.testing.assert_array_equal(
+        figure.axes[0].lines[0].get_ydata(), expected.axes[0].lines[0].get_ydata()
+    )
+    crossed = grid.expand_dims(heterogeneity=[0.4])
+    crossed.attrs = grid.attrs
+    figure = efhc.plot(crossed, x="r", rows="heterogeneity", lead="EF-HC")
+    assert figure.axes[0].get_title() == "EF-HC − ZT"
 
 
 def test_a_run_has_no_axes(run):
@@ -80,13 +92,13 @@ def test_runs_without_a_value_are_counted_and_marked(grid):
     missed = grid.copy(deep=True)
     missed["accuracy_at_budget"][0, 1, 0] = np.nan  # EF-HC with r = 4000 and seed 0
     axes = efhc.plot(missed, x="r", budget=0.02).axes[0]
-    assert "1 of 8 runs did not get there" in axes.get_title()
+    assert "1 of 8 runs have no value" in axes.get_title()
     hollow = [
         line for line in axes.lines if line.get_markerfacecolor() == "white" and len(line.get_xdata())
     ]
     assert [line.get_xdata().tolist() for line in hollow] == [[4000.0]]
     whole = efhc.plot(grid, x="r", budget=0.02).axes[0]
-    assert "did not get there" not in whole.get_title()
+    assert "have no value" not in whole.get_title()
 
 
 def test_a_folder_with_one_result_stands_for_it(run, tmp_path, capsys):
@@ -95,4 +107,4 @@ def test_a_folder_with_one_result_stands_for_it(run, tmp_path, capsys):
     assert (tmp_path / "one" / "run.png").exists()
     efhc.save(run, tmp_path / "one" / "more" / "run.nc")
     assert main(["plot", str(tmp_path / "one")]) == 2
-    assert "holds 2 results (more/run.nc, run.nc); give one of them" in capsys.readouterr().err
+    assert "contains 2 results (more/run.nc, run.nc); give one of them" in capsys.readouterr().err

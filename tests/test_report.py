@@ -119,7 +119,7 @@ def test_long_runs_are_thinned_out_and_say_so(grid):
     shown = thin["runs"]["0,0"]
     length = shown["edges"]["length"]
     assert length > 1
-    assert f"stretches of {length} iterations" in thin["notes"][-1]
+    assert f"groups of {length} iterations" in thin["notes"][-1]
     assert not shown["exact"]
     frames = -(-8000 // length)
     fired = activity_of(one_run(long, {"policy": 0, "seed": 0})).fired

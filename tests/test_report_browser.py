@@ -64,7 +64,7 @@ def scrub(browser, frame):
 
 def test_every_part_is_there(opened):
     titles = opened.ask("[...document.querySelectorAll('h2, h3, h4')].map(title => title.textContent)")
-    for part in ("Setting", "Headline figures", "Curves", "Broadcasts and links", "The network"):
+    for part in ("Settings", "Headline figures", "Curves", "Broadcasts and links", "Network"):
         assert part in titles
     assert opened.ask("document.querySelectorAll('.curves .line').length") == 8
     assert opened.ask("document.querySelectorAll('.network .device').length") == 6
@@ -123,7 +123,7 @@ def test_choosing_a_seed_changes_the_curves(opened):
         found.append(opened.ask(LINES))
     assert all(len(lines) == 8 for lines in found)
     assert len({str(lines) for lines in found}) == 3
-    assert "first seed alone" in opened.ask("document.body.textContent")
+    assert "only for the first seed" in opened.ask("document.body.textContent")
     choose_seed(opened, -1)
     assert opened.ask(LINES) == found[0]
 

@@ -171,7 +171,7 @@ def test_a_truncated_file_is_refused(run, tmp_path, share):
     path = efhc.save(run, tmp_path / "cut.nc")
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(efhc.DataError, match=r"cut.nc: is damaged \(it is cut short"):
+    with pytest.raises(efhc.DataError, match=r"cut.nc: is damaged \(it is truncated"):
         efhc.load(path)
 
 

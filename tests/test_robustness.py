@@ -80,7 +80,9 @@ def test_more_devices_than_memory_holds(graph, capsys, monkeypatch):
 
 
 def test_more_runs_than_anybody_waits_for():
-    with pytest.raises(efhc.ExperimentError, match="more than 100,000 runs; make several sweeps"):
+    with pytest.raises(
+        efhc.ExperimentError, match="more than 100,000 runs; split them into several sweeps"
+    ):
         efhc.sweep(efhc.Experiment(dataset="synthetic"), seed=range(10**9))
     with pytest.raises(efhc.ExperimentError, match="seed, r: more than 100,000 runs"):
         efhc.sweep(efhc.Experiment(dataset="synthetic"), seed=range(1000), r=range(1000))
@@ -115,7 +117,7 @@ def test_an_experiment_that_is_not_one(text):
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     Checkpoints(tmp_path, belongs_to="one").save(1, {"a": {"b": 1.0}})
     assert Checkpoints(tmp_path, belongs_to="one").newest() is not None
-    with pytest.raises(efhc.DataError, match="is of another run, or of other data; remove this folder"):
+    with pytest.raises(efhc.DataError, match="belongs to another run, or to other data; remove"):
         Checkpoints(tmp_path, belongs_to="two").newest()
 
 
@@ -136,7 +138,7 @@ def test_a_checkpoint_that_cannot_be_saved_says_why(tmp_path, monkeypatch):
 
     checkpoints = Checkpoints(tmp_path)
     monkeypatch.setattr(checkpoints, "_open", Full)
-    with pytest.raises(efhc.DataError, match=r"could be saved \(No space left on device\); mend that"):
+    with pytest.raises(efhc.DataError, match=r"could be saved \(No space left on device\); fix that"):
         checkpoints.save(1, {"a": 1.0})
 
 

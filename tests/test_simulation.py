@@ -141,7 +141,7 @@ def test_a_model_that_stops_being_finite_is_named_and_the_rest_is_kept(tiny):
     with pytest.raises(efhc.DivergedError) as caught:
         efhc.simulate(wild, tiny)
     message, kept = str(caught.value), caught.value.result
-    assert "stopped being finite at iteration" in message
+    assert "are not finite from iteration" in message
     assert "devices" in message
     assert "learning_rate=1e+06" in message
     iteration = int(message.split("iteration ")[1].split(";")[0])

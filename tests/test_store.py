@@ -185,7 +185,7 @@ def test_another_sweep_is_refused_with_the_difference(tmp_path, change, differen
     before = (tmp_path / "sweep.json").read_bytes()
     with pytest.raises(efhc.ExperimentError, match=re.escape(difference)) as caught:
         Store(tmp_path).claim(MANIFEST | change)
-    assert str(caught.value).startswith(f"out={tmp_path}: holds another sweep")
+    assert str(caught.value).startswith(f"out={tmp_path}: contains another sweep")
     assert "another folder" in str(caught.value)
     assert (tmp_path / "sweep.json").read_bytes() == before
 
@@ -218,7 +218,7 @@ def test_a_manifest_that_is_newer_or_damaged_is_named(tmp_path, content, message
 
 def test_a_result_of_unknown_origin_is_not_overwritten(tmp_path):
     (tmp_path / "sweep.nc").touch()
-    with pytest.raises(efhc.ExperimentError, match=r"holds a result without its sweep\.json"):
+    with pytest.raises(efhc.ExperimentError, match=r"contains a result without its sweep\.json"):
         Store(tmp_path).claim(MANIFEST)
 
 

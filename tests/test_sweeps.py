@@ -135,7 +135,9 @@ def test_nesting_is_said_and_needs_connectivities(tiny):
     assert "nested" not in predict(Grid.of(SMALL, axes), tiny)
     grid = efhc.sweep(SMALL, tiny, nested=True, **axes)
     assert "nested graphs" in draw_lines(grid, "connectivity", "accuracy").get_suptitle()
-    with pytest.raises(efhc.ExperimentError, match="nested: needs an axis of connectivities"):
+    with pytest.raises(
+        efhc.ExperimentError, match="nested: has no effect without an axis of connectivities"
+    ):
         efhc.sweep(SMALL, tiny, nested=True, seed=range(2))
     with pytest.raises(efhc.ExperimentError, match="has no effect with graph='erdos_renyi'"):
         efhc.sweep(SMALL.replace(graph="erdos_renyi"), tiny, nested=True, **axes)
@@ -445,7 +447,7 @@ def test_a_mesh_that_does_not_divide_the_batch_is_named(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run_sweep(tmp_path, "--batch", "10", devices=8)
     assert caught.value.returncode == 2
-    assert "batch=10: does not spread over 8 CPU cores" in caught.value.stderr
+    assert "batch=10: cannot be divided over 8 CPU cores" in caught.value.stderr
 
 
 def test_the_manifest_is_plain_json(tiny, tmp_path):
@@ -482,7 +484,7 @@ def test_a_full_disk_is_named_and_what_is_stored_stays(tmp_path):
 
 def test_a_folder_begun_without_an_audit_does_not_go_on_with_one(tiny, tmp_path):
     efhc.sweep(SMALL, tiny, r=[1.0, 2.0], out=tmp_path)
-    with pytest.raises(efhc.ExperimentError, match="one keeps what an audit needs"):
+    with pytest.raises(efhc.ExperimentError, match="only one of them is recorded for an audit"):
         efhc.sweep(SMALL, tiny, r=[1.0, 2.0], out=tmp_path, audit=True)
 
 

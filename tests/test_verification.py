@@ -128,7 +128,7 @@ def test_the_command(run, tmp_path, capsys, changed):
 
 def test_a_result_that_does_not_name_its_samples_says_so(run):
     del (old := run.copy()).attrs["data"]
-    assert verify(old).circumstances == ["the result does not say which samples it was run on"]
+    assert verify(old).circumstances == ["the result does not record its data"]
 
 
 @pytest.mark.parametrize("words", [["none.nc"], ["none"], ["run.nc", "--runs", "0"]])

@@ -15,8 +15,8 @@ Files = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar=
 class Report:
     """Write a self-contained HTML page about runs, sweeps or Figure 1, which opens from disk.
 
-    For results recorded with --audit it also shows which devices broadcast in each iteration, which links
-    were used, and the theorem's assumptions.
+    For results recorded with --audit it also shows which devices broadcast in each iteration, which
+    links were used, and the theorem's assumptions.
     """
 
     files: Files = ()

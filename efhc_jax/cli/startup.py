@@ -23,8 +23,8 @@ def start_jax() -> None:
 def one_device_a_core(runs: int, batch: int | None = None) -> None:
     """Treat every core of a CPU as a JAX device, over which a sweep distributes its runs.
 
-    Batches run faster that way than with XLA's own threads. Call it before JAX computes anything. It does
-    not change accelerators, or a number of devices that the user has set.
+    Batches run faster that way than with XLA's own threads. Call it before JAX computes anything. It
+    does not change accelerators, or a number of devices that the user has set.
 
     Args:
         runs: number of runs; more devices than runs would only compute copies.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _several_values() -> type:
-    """`Experiment` with any number of values per field; with none, the config file or default applies."""
+    """`Experiment` with any number of values per field; none stands for the config file or default."""
     fields = []
     texts = documentation(Experiment)
     for field in dataclasses.fields(Experiment):
@@ -129,7 +129,7 @@ class Sweep:
         diverged = int((result.diverged_at >= 0).sum())
         if diverged and speaks:
             print(
-                f"{diverged:,} of {len(grid.experiments):,} runs diverged and are left out of the means; "
+                f"{diverged:,} of {len(grid.experiments):,} runs diverged and are not in the means; "
                 "try a smaller --learning-rate",
                 flush=True,
             )

@@ -1,4 +1,4 @@
-"""Datasets and their split over devices. Host side only: NumPy in, NumPy out."""
+"""Datasets and their split among devices, in NumPy on the host."""
 
 from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.data.sources import (

@@ -1,4 +1,4 @@
-"""What every data source returns: four arrays and a name."""
+"""The type of all datasets: four arrays and a name."""
 
 import zlib
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from efhc_jax.errors import DataError
 
 
 class Dataset(NamedTuple):
-    """Labelled grey images, as they were published: no scaling, no shuffling.
+    """Labelled grayscale images as published, without scaling or shuffling.
 
     Sample indices anywhere in the package are rows of `train_images`, so the order is part of the
-    dataset: the same name gives the same rows in the same order, wherever it was read from.
+    dataset: the same name gives the same rows in the same order, whatever the source.
 
     Attributes:
         name: The name it was loaded by.
@@ -42,7 +42,7 @@ class Dataset(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells these samples from others: a checksum of all four arrays."""
+        """Checksum of all four arrays, which identifies the samples."""
         checksum = 0
         for array in self[1:]:
             checksum = zlib.crc32(f"{array.dtype} {array.shape}".encode(), checksum)
@@ -62,10 +62,10 @@ class Dataset(NamedTuple):
 
 
 def check_dataset(data: Dataset) -> Dataset:
-    """The dataset, after a look at its arrays.
+    """The dataset, after validation of its arrays.
 
     Raises:
-        DataError: They are not what a dataset is made of.
+        DataError: An array has the wrong type, shape or values.
     """
     if not isinstance(data, Dataset):
         raise DataError(
@@ -73,31 +73,31 @@ def check_dataset(data: Dataset) -> Dataset:
             "test_images, test_labels)"
         )
     if not isinstance(data.name, str) or not data.name.strip():
-        raise DataError(f"name={data.name!r}: a dataset needs a name, by which its results are known")
+        raise DataError(f"name={data.name!r}: a dataset needs a name, under which results are stored")
     for part in ("train", "test"):
         images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
         if not _is_array(images, np.uint8, 3) or not images.size:
             raise DataError(
                 f"{part}_images of {data.name!r}: {_described(images)}; "
-                "give grey images as uint8 (sample, height, width), 0 to 255"
+                "give grayscale images as uint8 (sample, height, width), 0 to 255"
             )
         if images.shape[1:] != data.train_images.shape[1:]:
             raise DataError(
-                f"test_images of {data.name!r}: {_described(images)}, where those to train on are "
+                f"test_images of {data.name!r}: {_described(images)}, but training images are "
                 f"{data.image_shape}; give images of one size"
             )
         whole = _is_array(labels, np.integer, 1)
         if not whole or len(labels) != len(images) or labels.min() < 0:
             raise DataError(
                 f"{part}_labels of {data.name!r}: {_described(labels)} for {len(images):,} images; "
-                "give each image a label as int32, from 0"
+                "give one label per image as int32, from 0"
             )
     _check_every_class_is_there(data)
     return data
 
 
 def _check_every_class_is_there(data: Dataset) -> None:
-    """Raise where labels leave numbers out, each of which would be one more class to tell apart."""
+    """Raise if labels have gaps, each of which would be an additional class."""
     present = np.union1d(data.train_labels, data.test_labels)
     missing = np.setdiff1d(np.arange(present[-1]), present)
     if len(missing):

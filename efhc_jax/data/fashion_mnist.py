@@ -1,6 +1,6 @@
 """Fashion-MNIST, all 60,000 training and 10,000 test images (Xiao et al., arXiv 1708.07747).
 
-It is taken from the first of these places that has it:
+It is read from the first of these sources that has it:
 
 1. `data_dir`, if given: a directory with the four IDX files, gzipped or plain;
 2. the environment variable `EFHC_DATA_DIR`, the same;
@@ -8,10 +8,9 @@ It is taken from the first of these places that has it:
 4. Debian's package `dataset-fashion-mnist`;
 5. TensorFlow Datasets, as prepared by `fetch` or in TFDS's standard directory.
 
-The contents are verified by SHA-256 each time, so every place gives the same bits in the same
-order. Data that is there but wrong is an error: the next place is tried only where there is
-nothing at all. That holds for the cache too: `fetch` writes it anew, and nothing else
-repairs it behind the user's back.
+The contents are verified by SHA-256 each time, so every source gives the same bits in the same
+order. Incomplete or damaged data is an error: the next source is tried only if there is nothing at
+all. That applies to the cache as well, which only `fetch` rewrites.
 """
 
 import os
@@ -61,7 +60,7 @@ FILES = IdxSet(
 
 
 class Place(NamedTuple):
-    """Somewhere that the dataset was found, and how to read it there."""
+    """A source of the dataset: its path and a function that reads it."""
 
     path: Path
     read: Callable[[], Sequence[Pixels]]
@@ -69,14 +68,14 @@ class Place(NamedTuple):
 
 
 def load(data_dir: Path | None = None, files: IdxSet = FILES) -> Dataset:
-    """Load the dataset from the first place that has it.
+    """Load the dataset from the first source that has it.
 
     Args:
-        data_dir: A directory with the four IDX files, in place of the search.
-        files: What the files must hold; the published originals unless a test says otherwise.
+        data_dir: A directory with the four IDX files, instead of the search.
+        files: The expected contents of the files; by default the published originals.
 
     Raises:
-        DataError: No place has it, or the first that does holds something damaged.
+        DataError: No source has it, or the first one that has is damaged.
     """
     place = locate(data_dir, files)
     if place is None:
@@ -89,7 +88,7 @@ def load(data_dir: Path | None = None, files: IdxSet = FILES) -> Dataset:
 
 
 def locate(data_dir: Path | None = None, files: IdxSet = FILES) -> Place | None:
-    """The first place that has the dataset, or at least a part of it, or None."""
+    """The first source that has the dataset or a part of it, or None."""
     from_environment = os.environ.get("EFHC_DATA_DIR")
     if data_dir is not None:
         return Place(data_dir, partial(read_idx_directory, data_dir, files, "data_dir"))
@@ -114,17 +113,17 @@ def where() -> str:
 
 
 def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
-    """Prepare the dataset with TensorFlow Datasets and fill the cache with it.
+    """Prepare the dataset with TensorFlow Datasets and write it to the cache.
 
     Args:
         data_dir: A directory with the four IDX files; None downloads them (31 MB).
-        files: What the files must hold.
+        files: The expected contents of the files.
 
     Returns:
-        The cache file, which `load` finds from now on.
+        The cache file, which `load` then finds.
 
     Raises:
-        DataError: The download failed or is not the original, or the disk refused.
+        DataError: The download failed or is not the original, or the cache cannot be written.
     """
     try:
         _fetch_directory().mkdir(parents=True, exist_ok=True)
@@ -134,30 +133,30 @@ def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
         write_npz(cache_file(), arrays)
     except OSError as error:
         raise DataError(
-            f"{cache_directory()} cannot be written ({error}); "
-            f"set XDG_CACHE_HOME to a directory that can"
+            f"{cache_directory()} cannot be written to ({error}); "
+            f"set XDG_CACHE_HOME to another directory"
         ) from error
     return cache_file()
 
 
 def cache_directory() -> Path:
-    """Where fetched data is kept: `efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`."""
+    """The folder of the cache: `efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "efhc_jax"
 
 
 def cache_file() -> Path:
-    """The cached arrays: what took TFDS seconds to decode takes a tenth of one from here."""
+    """The file with the cached arrays, which loads in a tenth of a second instead of several."""
     return cache_directory() / f"{NAME}.npz"
 
 
 def _fetch_directory() -> Path:
-    """Where `fetch` prepares; not TFDS's standard one, which belongs to the user."""
+    """The directory in which `fetch` prepares; not TFDS's standard one, which belongs to the user."""
     return cache_directory() / "tensorflow_datasets"
 
 
 def _write_cache(arrays: Sequence[Pixels]) -> None:
-    """Cache the arrays; a disk that refuses costs time at the next load, not this run."""
+    """Write the arrays to the cache; if that fails, only the next load is slower."""
     try:
         write_npz(cache_file(), arrays)
     except OSError as error:
@@ -167,10 +166,10 @@ def _write_cache(arrays: Sequence[Pixels]) -> None:
 def _how_to_get_it(files: IdxSet) -> str:
     names = ", ".join(f"{file.name}.gz" for file in files)
     return (
-        "dataset='fashion_mnist' was not found on this machine. Any of these mends it:\n"
+        "dataset='fashion_mnist' was not found on this machine. To get it, do one of these:\n"
         "  - on Debian or Ubuntu: apt install dataset-fashion-mnist\n"
         "  - efhc data --fetch (downloads 31 MB through TensorFlow Datasets)\n"
         f"  - put {names} into a directory (the .gz may be unpacked) and give it as data_dir "
         "or in the environment variable EFHC_DATA_DIR\n"
-        "  - dataset='fashion_mnist_mini', a tenth of it, which comes with this package"
+        "  - use dataset='fashion_mnist_mini', a subset that is included in this package"
     )

@@ -26,7 +26,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class IdxFile(NamedTuple):
-    """What one IDX file must hold: its name without `.gz`, the array's shape, the checksum."""
+    """The expected contents of an IDX file: its name without `.gz`, the array's shape, the checksum."""
 
     name: str
     shape: tuple[int, ...]
@@ -62,20 +62,20 @@ def find_file(directory: Path, file: IdxFile) -> Path | None:
 
 
 def missing_files(directory: Path, files: IdxSet) -> list[str]:
-    """Names of those of the four files that the directory does not hold."""
+    """Names of those of the four files that are missing from the directory."""
     return [file.name for file in files if find_file(directory, file) is None]
 
 
 def read_idx_file(path: Path, file: IdxFile) -> Pixels:
-    """Read one IDX file, gzipped or plain, and check that it holds what it should.
+    """Read one IDX file, gzipped or plain, and verify its contents.
 
     Raises:
-        DataError: The file cannot be read, is cut short, or holds something else.
+        DataError: The file cannot be read, is truncated, or has other contents.
     """
     content = _decompressed(path)
     expected_bytes = 4 + 4 * len(file.shape) + int(np.prod(file.shape))
     if len(content) != expected_bytes:
-        raise damaged(path, f"holds {len(content):,} bytes, not {expected_bytes:,}")
+        raise damaged(path, f"contains {len(content):,} bytes, not {expected_bytes:,}")
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise damaged(path, f"is not the original {file.name} (its SHA-256 differs)")
     pixels = np.frombuffer(content, np.uint8, offset=4 + 4 * len(file.shape))
@@ -86,9 +86,9 @@ def read_idx_directory(directory: Path, files: IdxSet, setting: str) -> list[Pix
     """Read the four files of a directory.
 
     Args:
-        directory: Holds the four files, each gzipped or plain.
-        files: What they must be.
-        setting: How the user named the directory, for the message if files are missing.
+        directory: The directory with the four files, each gzipped or plain.
+        files: Their expected contents.
+        setting: The setting that gave the directory, for the error message.
 
     Raises:
         DataError: A file is missing or damaged.
@@ -99,13 +99,13 @@ def read_idx_directory(directory: Path, files: IdxSet, setting: str) -> list[Pix
         missing = ", ".join(missing_files(directory, files))
         raise DataError(
             f"{setting}={str(directory)!r}: no {missing} (plain or .gz) there; "
-            f"give the directory that holds all four IDX files"
+            f"give the directory that contains all four IDX files"
         )
     return [read_idx_file(path, file) for path, file in zip(present, files, strict=True)]
 
 
 def verified_dataset(name: str, arrays: Sequence[Pixels], files: IdxSet, where: Path) -> Dataset:
-    """A `Dataset` of four arrays, after their checksums were found right.
+    """A `Dataset` of four arrays, after verification of their checksums.
 
     Raises:
         DataError: An array is not the original.
@@ -113,9 +113,9 @@ def verified_dataset(name: str, arrays: Sequence[Pixels], files: IdxSet, where: 
     for field, array, file in zip(IdxSet._fields, arrays, files, strict=True):
         if array.dtype != np.uint8 or array.shape != file.shape:
             found = f"{array.dtype} {array.shape}"
-            raise damaged(where, f"holds {field} as {found}, not uint8 {file.shape}")
+            raise damaged(where, f"contains {field} as {found}, not uint8 {file.shape}")
         if idx_digest(array) != file.sha256:
-            raise damaged(where, f"holds other {field} than the original (the SHA-256 differs)")
+            raise damaged(where, f"contains other {field} than the original (the SHA-256 differs)")
     train_images, train_labels, test_images, test_labels = arrays
     return Dataset(
         name,
@@ -127,16 +127,16 @@ def verified_dataset(name: str, arrays: Sequence[Pixels], files: IdxSet, where: 
 
 
 def damaged(where: Path, what: str) -> DataError:
-    """The error for data that is there but wrong; it is never passed over for another source."""
+    """The error for damaged data, which is never skipped in favour of another source."""
     return DataError(f"{where} {what}; delete it or replace it with the original, then try again")
 
 
 def _decompressed(path: Path) -> bytes:
-    """The file's contents. Compression is told from the first bytes, not from the name."""
+    """The file's contents. Compression is detected from the first bytes, not from the name."""
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise damaged(path, f"is damaged or cut short ({error})") from error
+        raise damaged(path, f"is damaged or truncated ({error})") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -1,8 +1,8 @@
-"""A balanced part of Fashion-MNIST that comes with the package: 5,000 and 1,000 images.
+"""A balanced subset of Fashion-MNIST that is included in the package: 5,000 and 1,000 images.
 
 Five hundred training and a hundred test images of each class, chosen by
-`scripts/make_mini_dataset.py`, in the order of the full set. Real images for tutorials, tests and
-machines without a network; figures for print want the full set.
+`scripts/make_mini_dataset.py`, in the order of the full set. It is meant for tutorials, tests and
+machines without a network; for publications use the full set.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ FILES = IdxSet(
 
 
 def load() -> Dataset:
-    """Load the part that comes with the package.
+    """Load the subset.
 
     Raises:
         DataError: The package's file is missing or damaged.

@@ -1,4 +1,4 @@
-"""The four arrays of a dataset in one NumPy archive: written whole or not at all, never pickled."""
+"""The four arrays of a dataset in one NumPy archive, without pickle."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +10,10 @@ from efhc_jax.files import written_whole
 
 
 def read_npz(path: Path) -> list[Pixels]:
-    """Read the four arrays; their contents are for the caller to verify.
+    """Read the four arrays; the caller verifies their contents.
 
     Raises:
-        DataError: The file is not such an archive, or is cut short.
+        DataError: The file is not such an archive, or is truncated.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -23,9 +23,9 @@ def read_npz(path: Path) -> list[Pixels]:
 
 
 def write_npz(path: Path, arrays: Sequence[Pixels], *, compress: bool = False) -> None:
-    """Write the four arrays beside their final place, then move them there in one step.
+    """Write the four arrays to a temporary file and move it atomically.
 
-    A process that dies on the way, or two that write at once, never leave half a file behind.
+    A process that is killed, or two that write at once, never leave a partial file.
     """
     save = np.savez_compressed if compress else np.savez
     with written_whole(path) as part, part.open("wb") as file:

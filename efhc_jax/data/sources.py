@@ -1,4 +1,4 @@
-"""The datasets by name. A new one is a module with `load` and `where`, and an entry here."""
+"""The datasets by name. A new dataset is a module with `load` and `where`, and an entry here."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -17,16 +17,16 @@ ADD_YOUR_OWN = (
 
 
 class Source(NamedTuple):
-    """How one dataset is had.
+    """A source of a dataset.
 
     Attributes:
         load: Returns the dataset, or raises `DataError`.
-        where: Returns what it is read from.
+        where: Returns the path that it is read from.
         samples: Number of training and of test samples.
-        note: A line on what it is.
-        load_from: Returns the dataset from a directory that the user names; None if it has none.
-        fetch: Gets it, from a directory or the network, and returns where it is; None if no need.
-        digest: What `Dataset.digest` always is; empty if that is not known.
+        note: A description in one line.
+        load_from: Returns the dataset from a directory given by the user; None if it has no files.
+        fetch: Gets it from a directory or the network and returns its path; None if not needed.
+        digest: The expected `Dataset.digest`; empty if not known.
     """
 
     load: Callable[[], Dataset]
@@ -42,11 +42,11 @@ class Availability(NamedTuple):
     """Whether a dataset can be used on this machine.
 
     Attributes:
-        name: What to give as `dataset`.
-        found: Whether it loads and its checksums are right.
-        where: What it is read from; empty if there is nothing.
+        name: The value of `dataset`.
+        found: Whether it loads and its checksums are correct.
+        where: The path that it is read from; empty if there is none.
         samples: Number of training and of test samples.
-        note: What it is or, if it was not found, why and what to do.
+        note: A description or, if it was not found, the reason and what to do.
     """
 
     name: str
@@ -70,30 +70,30 @@ DATASETS: dict[str, Source] = {
         load=mini.load,
         where=mini.where,
         samples=(5_000, 1_000),
-        note="a balanced part of Fashion-MNIST that comes with the package",
+        note="a balanced subset of Fashion-MNIST that is included in the package",
         digest="32d2dddf",
     ),
     synthetic.NAME: Source(
         load=synthetic.load,
         where=synthetic.where,
         samples=(synthetic.TRAIN_SAMPLES, synthetic.TEST_SAMPLES),
-        note="ten smooth patterns under noise, for tests and first steps",
+        note="ten smooth patterns with noise, for tests and first steps",
         digest="c5b2915f",
     ),
 }
 
 
 def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Dataset:
-    """Load a dataset by name. One never stands in for another: what is missing is an error.
+    """Load a dataset by name. One dataset is never substituted for another.
 
     Args:
         name: One of `DATASETS`.
-        data_dir: A directory with the dataset's files, for those that have files; the module of
-            each says where it looks otherwise.
+        data_dir: A directory with the files of the dataset, if it has files; by default it is
+            searched for as its module describes.
 
     Raises:
-        ExperimentError: There is no such dataset, or it takes no directory.
-        DataError: It is not on this machine, is damaged, or not what a dataset is made of.
+        ExperimentError: There is no such dataset, or it has no files.
+        DataError: It is not on this machine, or is damaged or invalid.
 
     Example:
         >>> load_dataset("fashion_mnist_mini").train_images.shape
@@ -104,53 +104,52 @@ def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Data
         return check_dataset(source.load())._replace(name=name)
     if source.load_from is None:
         raise ExperimentError(
-            f"data_dir={str(data_dir)!r}: dataset={name!r} reads no directory; leave data_dir out"
+            f"data_dir={str(data_dir)!r}: dataset={name!r} has no files; leave data_dir out"
         )
     return check_dataset(source.load_from(Path(data_dir)))._replace(name=name)
 
 
 def check_own(data: Dataset) -> Dataset:
-    """A dataset of the user's own, after a look at its arrays and its name.
+    """A custom dataset, after validation of its arrays and its name.
 
     Raises:
-        DataError: It is not what a dataset is made of, or has the name of another one.
+        DataError: It is invalid, or has the name of another dataset.
     """
     check_dataset(data)
     known = DATASETS[data.name].digest if data.name in DATASETS else ""
     if known and data.digest != known:
         raise DataError(
             f"name={data.name!r}: these are not the samples of {data.name}; "
-            "give them a name of their own, data._replace(name=…), under which results are stored"
+            "give them another name, data._replace(name=…), under which results are stored"
         )
     return data
 
 
 def fetch(name: str = fashion_mnist.NAME, data_dir: str | PathLike[str] | None = None) -> Path:
-    """Get a dataset that does not come with the package, and keep it in the cache.
+    """Get a dataset that is not included in the package, and keep it in the cache.
 
     Args:
-        name: One of `DATASETS` that has something to fetch.
-        data_dir: A directory with the dataset's files; None downloads them.
+        name: One of `DATASETS` that can be fetched.
+        data_dir: A directory with the files of the dataset; None downloads them.
 
     Returns:
-        Where it is kept.
+        The path of the cached file.
 
     Raises:
-        ExperimentError: There is no such dataset, or nothing to fetch for it.
+        ExperimentError: There is no such dataset, or it need not be fetched.
         DataError: The download failed, or is not the original.
     """
     source = _source(name)
     if source.fetch is None:
         fetched = ", ".join(key for key, other in DATASETS.items() if other.fetch)
         raise ExperimentError(
-            f"dataset={name!r}: there is nothing to fetch, it is always at hand; "
-            f"those to fetch are: {fetched}"
+            f"dataset={name!r}: need not be fetched; datasets that can be fetched are: {fetched}"
         )
     return source.fetch(None if data_dir is None else Path(data_dir))
 
 
 def describe() -> list[Availability]:
-    """Which datasets can be used here. Each is loaded, so that `found` means that it works."""
+    """The datasets and their availability. Each is loaded, so that `found` means that it works."""
     return [_availability(name, source) for name, source in DATASETS.items()]
 
 

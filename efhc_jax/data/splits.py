@@ -1,7 +1,7 @@
-"""The split of the training samples over the devices.
+"""Splits of the training samples among devices.
 
 A splitter assigns an owner to each sample; `split_data` turns the owners into `Shards`, arrays of
-a fixed shape that a compiled program can index. A new split is one function and a line in `SPLITS`.
+fixed shapes that a compiled program can index. A new split is a function and an entry in `SPLITS`.
 """
 
 import math
@@ -21,16 +21,16 @@ _MOST_DRAWS = 1_000
 
 
 class Shards(NamedTuple):
-    """Which training samples each of the m devices owns; no sample is owned twice.
+    """The training samples of each of the m devices; no sample is owned twice.
 
-    Device i owns `pool[start[i] : start[i] + count[i]]`. Every sample is in the pool, those that
-    nobody owns at its end, so the shapes depend on the dataset and m alone: runs that differ
-    in the split share one compiled program.
+    Device i owns `pool[start[i] : start[i] + count[i]]`. The pool contains all samples, with those
+    that no device owns at its end, so that the shapes depend only on the dataset and m: runs that
+    differ in the split share a compiled program.
 
     Attributes:
         pool: int32 (N,), sample indices grouped by device.
-        start: int32 (m,), where each device's samples begin.
-        count: int32 (m,), how many it owns.
+        start: int32 (m,), position of each device's first sample.
+        count: int32 (m,), number of samples of each device.
     """
 
     pool: npt.NDArray[np.int32]
@@ -39,7 +39,7 @@ class Shards(NamedTuple):
 
 
 class SplitSettings(NamedTuple):
-    """What splitters go by; each reads what concerns it."""
+    """Parameters of all splitters; each uses some of them."""
 
     devices: int
     labels_per_device: int
@@ -57,16 +57,16 @@ def split_data(
     rng: np.random.Generator,
     minimum: int = 1,
 ) -> Shards:
-    """Split the training samples over the devices.
+    """Split the training samples among the devices.
 
     Args:
         name: One of `SPLITS`: "labels", "iid" or "dirichlet".
         labels: (N,), the label of each training sample.
         devices: Number of devices, m.
-        labels_per_device: For "labels", how many labels each device sees.
-        dirichlet_alpha: For "dirichlet", the concentration: small is uneven, large is even.
-        rng: Source of randomness; the same state gives the same split.
-        minimum: The fewest samples that a device can work with: the batch size.
+        labels_per_device: For "labels", the number of labels per device.
+        dirichlet_alpha: For "dirichlet", the concentration: small values are uneven, large ones even.
+        rng: Random generator; the same state gives the same split.
+        minimum: The smallest number of samples that a device needs: the batch size.
 
     Raises:
         ExperimentError: There is no such split, or the settings do not fit the data.
@@ -80,7 +80,7 @@ def split_data(
     if name not in SPLITS:
         raise ExperimentError(f"split={name!r}: no such split; choose one of: {', '.join(SPLITS)}")
     if devices < 1:
-        raise ExperimentError(f"devices={devices}: at least 1 is needed")
+        raise ExperimentError(f"devices={devices}: give a whole number of 1 or more")
     settings = SplitSettings(devices, labels_per_device, dirichlet_alpha, minimum)
     shards = _group_by_owner(SPLITS[name](labels, rng, settings), devices)
     _check_enough_samples(name, shards, minimum)
@@ -88,11 +88,11 @@ def split_data(
 
 
 def split_by_labels(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
-    """Give each device a few labels only: the paper's non-iid setting.
+    """A few labels per device: the paper's non-iid setting.
 
-    With L labels a device, the m·L (device, label) slots are spread over the labels as evenly as
-    possible. The devices that hold a label share out its samples evenly, and none is
-    given twice. A label that no device holds (m·L fewer than the labels) is left unused.
+    With L labels per device, the m·L (device, label) slots are distributed over the labels as evenly
+    as possible. The samples of a label are divided evenly among its devices, and none is given
+    twice. Labels without a device (if m·L is less than the number of labels) are not used.
     """
     present = np.unique(labels)
     if not 1 <= settings.labels_per_device <= len(present):
@@ -111,15 +111,15 @@ def split_by_labels(labels: Labels, rng: np.random.Generator, settings: SplitSet
 
 
 def split_iid(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
-    """Shuffle all samples and give each device an equal part, to within one sample."""
+    """Shuffled samples in equal parts, to within one sample."""
     return rng.permutation(_share_out(len(labels), np.arange(settings.devices)))
 
 
 def split_dirichlet(labels: Labels, rng: np.random.Generator, settings: SplitSettings) -> Owners:
-    """Share out each label by proportions drawn from a Dirichlet distribution over devices.
+    """Samples of each label in proportions drawn from a Dirichlet distribution over devices.
 
-    The usual dial between one label a device (alpha near 0) and iid (alpha large); see Hsu et al.,
-    arXiv 1909.06335. Drawn again until each device has enough samples for a batch.
+    It interpolates between one label per device (alpha near 0) and iid (alpha large); see Hsu et
+    al., arXiv 1909.06335. It is redrawn until each device has enough samples for a mini-batch.
     """
     alpha = settings.dirichlet_alpha
     if not (alpha > 0 and math.isfinite(alpha)):
@@ -143,10 +143,10 @@ SPLITS: dict[str, Callable[[Labels, np.random.Generator, SplitSettings], Owners]
 def assign_labels(
     label_count: int, devices: int, labels_per_device: int, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
-    """Which labels each device holds: boolean (devices, label_count).
+    """The labels of each device: boolean (devices, label_count).
 
-    Device after device takes the labels that the fewest hold so far, ties broken at random. So
-    a device's labels are distinct, and no label is ever held by two devices more than another.
+    One device after the other takes the labels with the fewest devices so far, ties broken at random.
+    A device's labels are therefore distinct, and the numbers of devices per label differ by at most 1.
     """
     held = np.zeros((devices, label_count), bool)
     holders = np.zeros(label_count, int)
@@ -159,20 +159,20 @@ def assign_labels(
 
 
 def _share_out(samples: int, holders: npt.NDArray[np.integer]) -> Owners:
-    """An owner for each of `samples` places, the holders' parts equal to within one."""
+    """An owner for each of `samples` positions, with equal parts to within one sample."""
     return holders[np.arange(samples) % len(holders)].astype(np.int32)
 
 
 def _draw_dirichlet_counts(
     sizes: npt.NDArray[np.integer], rng: np.random.Generator, settings: SplitSettings
 ) -> npt.NDArray[np.int64]:
-    """How many samples of each label each device gets: (labels, devices), rows sum to `sizes`."""
+    """The number of samples per label and device: (labels, devices); rows sum to `sizes`."""
     devices, minimum = settings.devices, settings.minimum
     concentration = np.full(devices, settings.dirichlet_alpha)
     for _ in range(_MOST_DRAWS):
         proportions = rng.dirichlet(concentration, size=len(sizes))
         bounds = np.rint(np.cumsum(proportions, axis=1) * sizes[:, None]).astype(np.int64)
-        bounds[:, -1] = sizes  # whatever rounding did to the last sum
+        bounds[:, -1] = sizes  # without the rounding error of the last sum
         counts = np.diff(bounds, axis=1, prepend=0)
         if counts.sum(axis=0).min() >= minimum:
             return counts
@@ -184,7 +184,7 @@ def _draw_dirichlet_counts(
 
 
 def _group_by_owner(owners: Owners, devices: int) -> Shards:
-    """Sort the samples by owner, those of nobody last; within a device by index."""
+    """Samples sorted by owner, then by index; those without an owner last."""
     rank = np.where(owners == _NOBODY, devices, owners)
     pool = np.argsort(rank, kind="stable").astype(np.int32)
     count = np.bincount(rank, minlength=devices + 1)[:devices].astype(np.int32)

@@ -1,9 +1,8 @@
-"""A made-up dataset: ten smooth patterns under noise, generated in a moment from no files.
+"""A synthetic dataset: ten smooth patterns with noise, generated without files.
 
-Each class is a fixed sum of slow cosines over the image. A sample adds noise made of the same
-cosines, which is what makes classes overlap, and a little independent noise in each pixel. The
-best classifier is linear and right about nineteen times in twenty: there is something to learn,
-and a ceiling to see.
+Each class is a fixed sum of low-frequency cosines over the image. A sample adds noise made of the same
+cosines, which makes classes overlap, and a little independent noise per pixel. The best classifier is
+linear, with an accuracy of about 95 %.
 """
 
 import numpy as np
@@ -34,7 +33,7 @@ def load() -> Dataset:
 
 
 def where() -> str:
-    """There is no path: nothing is read."""
+    """Description in place of a path, because no file is read."""
     return "generated"
 
 
@@ -53,7 +52,7 @@ def _draw(
 
 
 def _cosines() -> npt.NDArray[np.float64]:
-    """The slowest cosines along an axis, one a column, scaled to sum to unit mean square."""
+    """The lowest-frequency cosines along an axis, one per column, scaled to sum to unit mean square."""
     position = (np.arange(_SIZE) + 0.5) / _SIZE
     frequency = np.arange(_WAVES)
     waves = np.cos(np.pi * position[:, None] * frequency)

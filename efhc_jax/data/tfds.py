@@ -1,12 +1,12 @@
 """Fashion-MNIST through TensorFlow Datasets, without TensorFlow.
 
 TFDS reads `array_record` files without TensorFlow, but its own builder needs it to unpack the
-downloads and to encode the images. `_builder` overrides just those two steps. What it writes has
-TFDS's standard layout, and a copy that TFDS prepared itself is read the same way.
+downloads and to encode the images. `_builder` overrides just those two steps. It writes TFDS's
+standard layout, and a copy that TFDS prepared itself is read the same way.
 
-TFDS stores records in the order of a hash of their keys. The key of an image is its place in the
-IDX file, so `_original_order` recomputes the hashes and puts the rows back: the arrays equal those
-of the IDX files bit for bit, and one set of checksums serves for both.
+TFDS stores records in the order of a hash of their keys. The key of an image is its index in the
+IDX file, so `_original_order` recomputes the hashes and restores the order: the arrays are bitwise
+equal to those of the IDX files, and the same checksums apply to both.
 """
 
 import json
@@ -25,16 +25,16 @@ _FILE_FORMAT = "array_record"
 
 
 def standard_directory() -> Path:
-    """Where TFDS keeps its datasets unless told otherwise: `TFDS_DATA_DIR` or the home."""
+    """The default directory of TFDS: `TFDS_DATA_DIR` or that in the home directory."""
     given = os.environ.get("TFDS_DATA_DIR")
     return Path(given) if given else Path.home() / "tensorflow_datasets"
 
 
 def find_prepared(directory: Path) -> Path | None:
-    """The newest prepared Fashion-MNIST under a TFDS directory that can be read, or None.
+    """The newest readable Fashion-MNIST under a TFDS directory, or None.
 
-    A copy in another record format than `array_record` counts as absent: reading it takes
-    TensorFlow. Looks at the description files only, so it does not import TFDS.
+    A copy in another record format than `array_record` counts as absent, because reading it needs
+    TensorFlow. Only the description files are read, so TFDS is not imported.
     """
     descriptions = sorted(directory.glob(f"{_NAME}/*/dataset_info.json"), reverse=True)
     for description in descriptions:
@@ -61,20 +61,20 @@ def read_prepared(prepared: Path) -> list[Pixels]:
         builder = tfds.builder_from_directory(prepared)
         train_images, train_labels = _read_split(builder, "train")
         test_images, test_labels = _read_split(builder, "test")
-    except Exception as error:  # a damaged record surfaces as whatever its decoder raises
+    except Exception as error:  # for a damaged record, whatever its decoder raises
         raise damaged(prepared, f"cannot be read by TensorFlow Datasets ({error})") from error
     return [train_images, train_labels, test_images, test_labels]
 
 
 def prepare(directory: Path, files: IdxSet, idx_directory: Path | None = None) -> Path:
-    """Prepare Fashion-MNIST under a TFDS directory and return where it stands.
+    """Prepare Fashion-MNIST under a TFDS directory and return its path.
 
-    An earlier preparation is made anew; files that were downloaded before are used again.
+    An earlier preparation is overwritten; files that were downloaded before are reused.
 
     Args:
         directory: The TFDS directory to write to.
-        files: The original files, to verify what was downloaded.
-        idx_directory: Holds the IDX files; None downloads them.
+        files: The expected contents of the files, to verify downloads.
+        idx_directory: A directory with the IDX files; None downloads them.
 
     Raises:
         DataError: The download failed, or the files are not the originals.
@@ -92,7 +92,7 @@ def prepare(directory: Path, files: IdxSet, idx_directory: Path | None = None) -
     except Exception as error:  # TFDS, requests and the file system each raise their own
         raise DataError(
             f"fashion_mnist could not be prepared by TensorFlow Datasets under {directory}: "
-            f"{error}; check the network and the disk, or give a directory that holds "
+            f"{error}; check the network and the disk, or give a directory that contains "
             f"the four IDX files as data_dir"
         ) from error
     return Path(builder.data_dir)
@@ -112,13 +112,13 @@ def _import_tfds() -> Any:
 def _builder(directory: Path, files: IdxSet, arrays: list[Pixels] | None) -> Any:
     """TFDS's own Fashion-MNIST builder, with the two steps replaced that need TensorFlow.
 
-    The class is made here, not at the top of the module, so that TFDS is imported late.
+    The class is defined here, not at the top of the module, so that TFDS is imported late.
     """
     from PIL import Image
     from tensorflow_datasets.image_classification.mnist import FashionMNIST
 
     class FashionMnistWithoutTensorflow(FashionMNIST, skip_registration=True):  # type: ignore[call-arg]
-        """Reads the gzip files itself and hands over PIL images, which TFDS encodes alone."""
+        """Reads the gzip files itself and yields PIL images, which TFDS encodes without TensorFlow."""
 
         name = _NAME  # the standard name, hence the standard layout
 
@@ -145,19 +145,19 @@ def _download(dl_manager: Any, url: str, files: IdxSet) -> list[Pixels]:
 
 
 def _read_download(path: Path, file: IdxFile) -> Pixels:
-    """Read a downloaded file; a wrong one is removed, since TFDS would take it again next time."""
+    """Read a downloaded file; a wrong one is removed, since TFDS would reuse it next time."""
     try:
         return read_idx_file(path, file)
     except DataError:
         path.unlink(missing_ok=True)
-        path.with_name(f"{path.name}.INFO").unlink(missing_ok=True)  # TFDS's notes on it
+        path.with_name(f"{path.name}.INFO").unlink(missing_ok=True)  # TFDS's metadata
         raise
 
 
 def _read_split(builder: Any, split: str) -> tuple[Pixels, Pixels]:
     """Images (N, height, width) and labels (N,) of one split, in the order of the IDX files."""
     source = builder.as_data_source(split)
-    records = source.__getitems__(range(len(source)))  # one batched read, far quicker than N
+    records = source.__getitems__(range(len(source)))  # one batched read, much faster than N
     stored_images = np.stack([record["image"][..., 0] for record in records])
     stored_labels = np.array([record["label"] for record in records], np.uint8)
     order = _original_order(split, len(records))
@@ -165,9 +165,9 @@ def _read_split(builder: Any, split: str) -> tuple[Pixels, Pixels]:
 
 
 def _original_order(split: str, count: int) -> npt.NDArray[np.intp]:
-    """For each sample of the IDX file, the position that TFDS stored it at.
+    """For each sample of the IDX file, its position in TFDS's storage.
 
-    TFDS sorts by a salted hash of the key, and promises not to change that within a version.
+    TFDS sorts by a salted hash of the key, and guarantees not to change that within a version.
     """
     from tensorflow_datasets.core.hashing import Hasher
 

@@ -1,7 +1,7 @@
-"""Models: what every device trains. One file each, and one line here.
+"""Models, one per file, with an entry each in `MODELS`.
 
-An entry is where the factory is found, as "module:function", or the factory itself; so the names are
-known without importing JAX. A factory takes the image shape and the number of classes.
+An entry is the location of a factory, "module:function", or the factory itself, so that names are known
+without importing JAX. A factory takes the image shape and the number of classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model is: pure functions on one row of parameters, so that m models are one array."""
+"""The type of all models: pure functions of one row of parameters, so that m models are one array."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ LogitsOfAll = Callable[
 class Model(NamedTuple):
     """A classifier whose n parameters are one row.
 
-    A row is an array of whatever shape is natural to the model. It counts as a vector of n numbers
-    everywhere, but its shape lets the compiler see what is contiguous.
+    A row is an array of any shape that suits the model. It counts as a vector of n numbers everywhere,
+    but its shape tells the compiler what is contiguous.
 
     Attributes:
         size: number of parameters, n.
-        init: from a key to a random row.
-        logits: from a row and normalised images (batch, height, width) to scores (batch, class).
-        loss: from scores and labels to the loss of each sample; optax's losses fit as they are.
-        logits_of_all: the same as `logits` for many rows that look at the same images, to scores
-            (row, batch, class); where it is left out, `logits` is mapped over the rows.
-        images_at_once: how many images to give to `logits_of_all`.
+        init: function from a key to a random row.
+        logits: function from a row and normalised images (batch, height, width) to scores
+            (batch, class).
+        loss: function from scores and labels to the loss of each sample, such as optax's losses.
+        logits_of_all: optional, like `logits` for many rows on the same images, with scores
+            (row, batch, class); by default, `logits` is mapped over the rows.
+        images_at_once: number of images per call of `logits_of_all`.
     """
 
     size: int
@@ -56,6 +57,6 @@ def logits_of_all(
 
 
 def normalise(images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Pixels to [0, 1], then to about zero mean and unit variance: (x/255 − 0.1307) / 0.3081."""
+    """Pixels scaled to about zero mean and unit variance: (x/255 − 0.1307) / 0.3081."""
     scale = 1 / (255 * PIXEL_STD)
     return images.astype(jnp.result_type(float)) * scale - PIXEL_MEAN / PIXEL_STD

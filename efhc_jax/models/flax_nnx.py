@@ -14,12 +14,12 @@ from efhc_jax.models.base import Loss, Model
 
 
 def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
-    """A model from a Flax NNX module that maps one batch of images to scores.
+    """A model from a Flax NNX module that maps a batch of images to scores.
 
     Args:
-        build: makes the module from its random streams, for example
+        build: function that creates the module from its random streams, for example
             `lambda rngs: MyNetwork(rngs=rngs)`. All of its state must be `nnx.Param`.
-        loss: from scores (batch, class) and labels (batch,) to the loss of each sample.
+        loss: function from scores (batch, class) and labels (batch,) to the loss of each sample.
 
     Example:
         >>> import optax
@@ -36,8 +36,8 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
     if jax.tree.leaves(rest):
         kinds = sorted({type(leaf).__name__ for leaf in jax.tree.leaves(rest, is_leaf=_is_variable)})
         raise TypeError(
-            f"the module keeps state besides nnx.Param ({', '.join(kinds)}); "
-            "a row holds parameters only, so leave out dropout and batch statistics"
+            f"the module has state other than nnx.Param ({', '.join(kinds)}); "
+            "a row holds only parameters, so leave out dropout and batch statistics"
         )
     leaves, structure = jax.tree.flatten(shapes)
     ends = np.cumsum([leaf.size for leaf in leaves])

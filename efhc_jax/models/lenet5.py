@@ -1,9 +1,9 @@
-"""LeNet5: three convolutions and two dense layers with tanh, under the cross-entropy. Not convex.
+"""LeNet5: three convolutions and two dense layers with tanh and cross-entropy loss. Not convex.
 
-A convolution is one matrix product of its kernels with all patches of the image, or one with those of
-each line. Convolutions whose kernels differ between devices would otherwise be compiled as grouped ones,
-which are several times slower. Arrays are (channel, height, width, batch): a strided slice then moves
-whole runs of memory.
+A convolution is a matrix product of its kernels with all patches of the image, or one product per line.
+Convolutions whose kernels differ between devices would otherwise be compiled as grouped convolutions,
+which are several times slower. Arrays are (channel, height, width, batch), so that a strided slice moves
+contiguous memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD, Model
 
 _KERNEL = 5
-_BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # what a black pixel is after normalisation
+_BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # a black pixel after normalisation
 
 _Layer = tuple[Float[Array, "output input"], Float[Array, "output 1"]]  # kernels or weights, and bias
 _Image = Float[Array, "channel height width batch"]
@@ -30,10 +30,10 @@ _Image = Float[Array, "channel height width batch"]
 def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     """Conv 6@5×5, pool, conv 16@5×5, pool, conv 120@5×5, dense 84, dense 10; n = 61,706.
 
-    The third convolution sees an image of exactly its own size, so it is a dense layer of 400 inputs.
+    The input of the third convolution has the size of its kernels, so it is a dense layer of 400 inputs.
     """
     if image_shape != (28, 28):
-        raise ExperimentError(f"model='lenet5': takes 28×28 images, the dataset has {image_shape}")
+        raise ExperimentError(f"model='lenet5': takes 28×28 images, but the dataset has {image_shape}")
     layers = [(6, 25), (16, 150), (120, 400), (84, 120), (classes, 84)]  # (outputs, inputs)
     ends = np.cumsum([size for outputs, inputs in layers for size in (outputs * inputs, outputs)])
 
@@ -54,7 +54,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     def from_patches(
         row: Float[Array, "parameter"], patches: Array, second_layer: Callable[[_Layer, _Image], _Image]
     ) -> Float[Array, "class batch"]:
-        """The network from the patches of the first layer on."""
+        """The network, from the patches of the first layer."""
         first, second, *dense, last = layers_of(row)
         x = _mean_pool(jnp.tanh(_apply(first, patches)))
         x = second_layer(second, x)
@@ -72,7 +72,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
-        """On a CPU one model after the other, so that what is between the layers stays in the cache."""
+        """On a CPU one model at a time, so that activations stay in the cache."""
         patches = _patches(_frame(images))
         if jax.default_backend() != "cpu":
             return jax.vmap(lambda row: from_patches(row, patches, _at_once).T)(rows)
@@ -83,13 +83,13 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
 
 
 def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "1 32 32 batch"]:
-    """28×28 to 32×32 by a border of background, with the batch last."""
+    """Images padded from 28×28 to 32×32 with background, with the batch last."""
     border = ((2, 2), (2, 2), (0, 0))
     return jnp.pad(jnp.moveaxis(images, 0, -1), border, constant_values=_BACKGROUND)[None]
 
 
 def _patches(x: _Image) -> Float[Array, "patch height-4 width-4 batch"]:
-    """What each kernel of a 5×5 convolution without padding looks at."""
+    """The patches of a 5×5 convolution without padding."""
     channels, height, width, batch = x.shape
     height, width = height - _KERNEL + 1, width - _KERNEL + 1
     shifted = [
@@ -115,10 +115,10 @@ def _at_once(layer: _Layer, x: _Image) -> _Image:
 
 
 def _line_by_line(layer: _Layer, x: _Image) -> _Image:
-    """The same, but one line of the pooled image after the other, whose patches fit a CPU's cache.
+    """The same one line of the pooled image at a time, so that its patches fit a CPU's cache.
 
-    With the lines of the image first, and what the kernels see to the right of each point beside it, the
-    patches of a line are five lines that follow each other.
+    The lines of the image come first, and each point is stored with the four to its right, so that the
+    patches of a line are five consecutive lines.
     """
     kernels, bias = layer
     channels, height, width, batch = x.shape
@@ -142,10 +142,10 @@ def _line_by_line(layer: _Layer, x: _Image) -> _Image:
 
 
 def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature batch2"]:
-    """A batch of one with an empty sample beside it.
+    """A batch of one, padded with an empty sample.
 
-    The gradient of a dense layer is a sum over the batch. A sum of one term would be compiled as a loop
-    over single entries, in which what leads to them is computed again; of two, as a matrix product.
+    The gradient of a dense layer is a sum over the batch. With one term it would be compiled as a loop
+    over entries that recomputes its inputs; with two, as a matrix product.
     """
     return jnp.pad(x, ((0, 0), (0, 1))) if x.shape[1] == 1 else x
 

@@ -1,7 +1,7 @@
-"""Linear classifiers: one row of weights and a bias for each class.
+"""Linear classifiers: weights and a bias per class.
 
-Rows are stored class by class with the bias as one more input that is always 1. The gradient of a
-sample is then a single outer product, and the long axis is the contiguous one.
+Parameters are stored class by class, with the bias as the weight of an additional input that is always
+1. The gradient of a sample is then a single outer product, and the long axis is contiguous.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def linear(image_shape: tuple[int, int], classes: int, loss: Loss) -> Model:
     inputs = math.prod(image_shape) + 1
 
     def init(key: Key[Array, ""]) -> Float[Array, "class input"]:
-        """Uniform within ±1/√inputs, weights and biases alike."""
+        """Weights and biases uniform within ±1/√inputs."""
         bound = 1 / math.sqrt(inputs - 1)
         return jax.random.uniform(key, (classes, inputs), minval=-bound, maxval=bound)
 
@@ -29,8 +29,8 @@ def linear(image_shape: tuple[int, int], classes: int, loss: Loss) -> Model:
     ) -> Float[Array, "batch class"]:
         flat = images.reshape(len(images), -1)
         augmented = jnp.concatenate([flat, jnp.ones_like(flat[:, :1])], axis=1)
-        # In this order no copy of the weights is transposed, which for one sample takes longer than
-        # the product itself.
+        # In this order the weights are not transposed, which for one sample takes longer than the
+        # product itself.
         return (row.reshape(classes, inputs) @ augmented.T).T
 
     return Model(classes * inputs, init, logits, loss)

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: a linear model under the cross-entropy. Smooth and convex."""
+"""Multinomial logistic regression: a linear model with cross-entropy loss. Smooth and convex."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quadratic problem with a closed-form optimum, for checking: one centroid a class."""
+"""A quadratic problem with a closed-form optimum, for tests: one centroid per class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from efhc_jax.models.base import Model
 def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
     """Nearest centroid: loss ½‖x − w_y‖², scores −½‖x − w_c‖²; n = 7,840 for 28×28 in ten classes.
 
-    Every step with α ≤ 1 moves a centroid towards a sample, so no setting makes it diverge.
+    Every step with α ≤ 1 moves a centroid towards a sample, so it does not diverge.
     """
     inputs = math.prod(image_shape)
 
@@ -45,7 +45,7 @@ def optimum(images: np.ndarray, labels: np.ndarray, shards: list[np.ndarray]) ->
         shards: the sample indices of each device.
 
     Returns:
-        The flat row of class means, each sample weighted by one over the size of its device's data.
+        The flat row of class means, with each sample weighted by the inverse size of its device's data.
     """
     flat = images.reshape(len(images), -1)
     classes = int(labels.max()) + 1

@@ -1,4 +1,4 @@
-"""SVM: a linear model under the multi-class hinge loss. Convex, with bounded gradients."""
+"""SVM: a linear model with multi-class hinge loss. Convex, with bounded gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from efhc_jax.models.linear import linear
 
 
 def hinge(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
-    """(1/C) Σ_{c≠y} max(0, 1 − s_y + s_c): every class should stay a margin of 1 below the label.
+    """Multi-class hinge loss with a margin of 1: (1/C) Σ_{c≠y} max(0, 1 − s_y + s_c).
 
     Example:
         >>> hinge(jnp.array([[2.0, 1.5, -3.0]]), jnp.array([0])).tolist()
@@ -24,7 +24,7 @@ def hinge(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> F
 
 @functools.cache
 def smoothed_hinge(width: float) -> Loss:
-    """The hinge with its kink rounded off over a width: below it, by no more than (C − 1)/C·width/2.
+    """Smooth hinge loss: below the hinge loss, by at most (C − 1)/C·width/2.
 
     max(0, t) becomes t²/(2·width) for t from 0 to the width, and t − width/2 beyond.
 
@@ -43,7 +43,7 @@ def smoothed_hinge(width: float) -> Loss:
 
 
 def _missing_margins(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """1 − s_y + s_c for every class c, and which of them is the label itself."""
+    """1 − s_y + s_c for every class c, and whether c is the label."""
     is_label = labels[:, None] == jnp.arange(logits.shape[-1])
     score = jnp.sum(jnp.where(is_label, logits, 0), axis=-1, keepdims=True)
     return 1 - score + logits, is_label

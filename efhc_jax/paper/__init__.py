@@ -1,1 +1,1 @@
-"""The paper's evaluation, run again: its settings, its figure, and a verdict on each of its claims."""
+"""The paper's evaluation, reproduced: its settings, its figure, and a verdict on each claim."""

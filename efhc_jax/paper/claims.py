@@ -1,8 +1,7 @@
-"""What Section V of the paper says about Figure 1, put to the test on the runs.
+"""The claims of Section V of the paper about Figure 1, tested on the runs.
 
-Every claim is a paired difference over seeds with its 95 % interval. It holds where the whole interval
-is on the side that the claim says, does not hold where it is all on the other, and is not decided where
-the interval has both.
+Every claim is a paired difference over seeds with its 95 % interval. It holds if the whole interval is
+on the side of the claim, does not hold if it is on the other side, and is not decided otherwise.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ if TYPE_CHECKING:
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided at this number of seeds"
 
-CONSIDERABLE = 2.0  # points of accuracy that we call considerable or substantial; the paper gives none
+CONSIDERABLE = 2.0  # points of accuracy that count as considerable or substantial; the paper gives none
 
 
 class Claim(NamedTuple):
-    """One statement and what the runs say to it."""
+    """A claim of the paper and the corresponding measurement."""
 
     classifier: str
     panel: str
     statement: str
-    quantity: str  # what was measured, with its unit
+    quantity: str  # the measured quantity, with its unit
     difference: float
     low: float
     high: float
-    at_least: float  # the claim is that the difference is more than this
+    at_least: float  # by the claim, the difference is more than this
     seeds: int
 
     @property
     def verdict(self) -> str:
-        """Holds, does not hold, or not decided."""
+        """The verdict: holds, does not hold, or not decided."""
         if np.isnan(self.low):
             return OPEN
         if self.low > self.at_least:
@@ -47,7 +46,7 @@ class Claim(NamedTuple):
 
 
 def claims_of_curves(classifier: str, grid: xarray.Dataset) -> list[Claim]:
-    """What is said about panels i to iii."""
+    """The claims about panels i to iii."""
     time = grid.transmission_time.mean("step", skipna=False)
     last = 100 * per_run(grid, "accuracy").isel(evaluation=-1)
     found = []
@@ -57,12 +56,12 @@ def claims_of_curves(classifier: str, grid: xarray.Dataset) -> list[Claim]:
     ) -> None:
         found.append(_claim(classifier, panel, statement, quantity, values, least))
 
-    saved = "transmission time an iteration that EF-HC saves"
+    saved = "transmission time per iteration that EF-HC saves"
     for other in ("zt", "gt"):
         values = time.sel(policy=other) - time.sel(policy="efhc")
         add("i", f"EF-HC transmits less per iteration than {_name(other)}", saved, values)
     values = time.sel(policy="efhc") - time.sel(policy="rg")
-    add("i", "RG transmits least of all", "transmission time an iteration, EF-HC − RG", values)
+    add("i", "RG transmits least of all", "transmission time per iteration, EF-HC − RG", values)
 
     points = "final accuracy, points"
     values = last.sel(policy="efhc") - last.sel(policy="rg")
@@ -85,10 +84,10 @@ def claims_of_curves(classifier: str, grid: xarray.Dataset) -> list[Claim]:
 
 
 def claims_of_connectivity(classifier: str, grid: xarray.Dataset) -> list[Claim]:
-    """What is said about panel iv."""
+    """The claims about panel iv."""
     accuracy = 100 * at_budget(grid, float(grid.budget[0])).mean("device")
     slopes = accuracy.polyfit("connectivity", 1).polyfit_coefficients.sel(degree=1, drop=True)
-    slopes = slopes.where(accuracy.notnull().all("connectivity"))  # all over the same connectivities
+    slopes = slopes.where(accuracy.notnull().all("connectivity"))  # over the same connectivities
     rise = "rise of the accuracy within the budget per unit of connectivity, points"
     found = []
     for policy in ("efhc", "gt", "zt", "rg"):
@@ -103,7 +102,7 @@ def claims_of_connectivity(classifier: str, grid: xarray.Dataset) -> list[Claim]
 
 
 def advantage_at_equal_time(grid: xarray.Dataset, one: str, other: str) -> xarray.DataArray:
-    """Accuracy of one policy less that of another (points), for each seed.
+    """Accuracy of one policy minus that of another (points) per seed, at equal transmission time.
 
     It is averaged over the transmission time that both have spent.
     """
@@ -123,7 +122,7 @@ def advantage_at_equal_time(grid: xarray.Dataset, one: str, other: str) -> xarra
 
 
 def as_markdown(claims: list[Claim]) -> str:
-    """The claims as a table."""
+    """The claims as a Markdown table."""
     lines = [
         "| classifier | panel | the paper says | measured | difference (95 % interval) | verdict |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -139,7 +138,7 @@ def as_markdown(claims: list[Claim]) -> str:
 
 
 def as_json(claims: list[Claim]) -> str:
-    """The claims for programs."""
+    """The claims as JSON."""
     rows = [claim._asdict() | {"verdict": claim.verdict} for claim in claims]
     for row in rows:
         for name, value in row.items():

@@ -1,4 +1,4 @@
-"""The paper's Figure 1: a row for each classifier, four panels in each."""
+"""The paper's Figure 1: four panels per classifier."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SMOOTHED = 100  # iterations over which panel i averages
 
 
 def draw_figure1(parts: dict[str, dict[str, xarray.Dataset]]) -> Figure:
-    """Draw what there is of the figure.
+    """Draw the figure, with the parts that there are.
 
     Args:
         parts: by classifier, the sweeps "curves" (panels i to iii) and "connectivity" (panel iv).
@@ -39,7 +39,7 @@ def draw_figure1(parts: dict[str, dict[str, xarray.Dataset]]) -> Figure:
             _draw_connectivity(row[3], studies["connectivity"])
         for axes in row:
             if not axes.lines:
-                axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes, color="grey")
+                axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes, color="gray")
     handles, labels = next(axes for axes in rows.flat if axes.lines).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.supxlabel(_caption(parts), fontsize="small")
@@ -54,7 +54,7 @@ def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
         draw_band(by_iteration, spent.step.values, interval(spent), look)
         draw_band(accuracy, part.iteration.values, interval(100 * per_run(part, "accuracy")), look)
         draw_band(by_time, *over_common_time(part), look)
-    by_iteration.set(xlabel="iteration", ylabel="transmission time an iteration", ylim=(0, None))
+    by_iteration.set(xlabel="iteration", ylabel="transmission time per iteration", ylim=(0, None))
     accuracy.set(xlabel="iteration", ylabel="accuracy (%)")
     by_time.set(xlabel="cumulative transmission time", ylabel="accuracy (%)")
     by_time.locator_params(axis="x", nbins=5)  # long numbers
@@ -76,7 +76,7 @@ def _draw_connectivity(axes: Axes, grid: xarray.Dataset) -> None:
 
 
 def _averaged(time: xarray.DataArray) -> xarray.DataArray:
-    """Means over consecutive iterations, at the middle of each stretch."""
+    """Means over intervals of iterations, at their centres."""
     length = max(1, min(_SMOOTHED, time.sizes["step"] // 15))
     means = time.coarsen(step=length, boundary="trim").mean()
     return means.assign_coords(step=(np.arange(means.sizes["step"]) + 0.5) * length)

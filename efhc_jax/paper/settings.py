@@ -1,4 +1,4 @@
-"""What the paper's Figure 1 is made of: for each classifier a sweep for panels i to iii, one for iv."""
+"""Settings of the paper's Figure 1: per classifier a sweep for panels i to iii, and one for iv."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 from efhc_jax.config import Experiment, check_choice
 
 POLICIES = ["efhc", "gt", "zt", "rg"]
-CLASSIFIERS = {"svm": 7_850, "lenet5": 61_706}  # and their parameters
+CLASSIFIERS = {"svm": 7_850, "lenet5": 61_706}  # with their numbers of parameters
 CONNECTIVITIES = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
 class Study(NamedTuple):
     """One sweep of the figure."""
 
-    name: str  # of its folder
+    name: str  # name of its folder
     experiment: Experiment
     axes: dict[str, list[Any]]
 
 
 class Preset(NamedTuple):
-    """How large the figure is made."""
+    """Size of the evaluation."""
 
     dataset: str
     seeds: dict[str, int]  # by classifier
@@ -72,7 +72,7 @@ def curves(classifier: str, preset: str, seeds: int | None = None) -> Study:
 
 
 def connectivity(classifier: str, preset: str, seeds: int | None = None) -> Study:
-    """The sweep of panel iv, in which LeNet5 has one label a device and a smaller r."""
+    """The sweep of panel iv, in which LeNet5 has one label per device and a smaller r."""
     size = _preset(preset)
     iterations = size.budget_iterations[classifier]
     sparsest = min(size.connectivities)

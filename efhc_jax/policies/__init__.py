@@ -1,6 +1,6 @@
-"""Policies: who broadcasts now. One file each, and one line here.
+"""Policies, one per file, with an entry each in `POLICIES`.
 
-They are values of one traced index, so that runs under different policies share a compiled program.
+A policy is selected by a traced index, so that runs with different policies share a compiled program.
 """
 
 from efhc_jax.policies import central, efhc, gt, local, rg, zt

@@ -1,4 +1,4 @@
-"""What a policy is: who broadcasts now, decided from what a device can see."""
+"""The type of all policies, and the quantities that they can use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 class Situation(NamedTuple):
-    """What the devices can look at in iteration k, before they decide.
+    """Quantities that a policy can use in iteration k.
 
     Attributes:
         iteration: k, from 0.
-        deviation: e_i = n^(-1/q)·‖w_i − ŵ_i‖_q, how far a model has moved since its last broadcast.
-        decay: γ(k), by which the thresholds shrink over time.
+        deviation: e_i = n^(-1/q)·‖w_i − ŵ_i‖_q, the distance of a model from its last broadcast.
+        decay: γ(k), the decay of the thresholds.
         r: scale of the thresholds.
         bandwidth: b_i = 1/ρ_i of each device.
-        coin: a random number for each device, uniform on [0, 1), new in every iteration.
-        broadcasts: how often each device has broadcast so far.
+        coin: a random number per device, uniform on [0, 1), new in every iteration.
+        broadcasts: number of broadcasts of each device so far.
     """
 
     iteration: Int[Array, ""]
@@ -32,14 +32,13 @@ class Situation(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """One way to decide who broadcasts.
+    """A rule that decides which devices broadcast.
 
     Attributes:
-        fires: from the situation to one boolean a device, v_i(k). It is traced into the compiled
-            program, so it must be made of array operations.
-        uses_new_links: whether a link that has just appeared is used although no end fired
-            (Event 1).
-        coordinated: whether a coordinator averages all models, P = 11ᵀ/m, in place of the network.
+        fires: function from the situation to one boolean per device, v_i(k). It is traced into the
+            compiled program, so use array operations.
+        uses_new_links: whether a new link is used even if neither end fires (Event 1).
+        coordinated: whether a coordinator averages all models, P = 11ᵀ/m, instead of the network.
     """
 
     fires: Callable[[Situation], Bool[Array, "device"]]

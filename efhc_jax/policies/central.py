@@ -1,4 +1,4 @@
-"""A coordinator averages all models in every iteration: the ceiling for the decentralized ones."""
+"""A coordinator averages all models in every iteration: the upper bound for decentralized policies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fires(now: Situation) -> Bool[Array, "device"]:
-    """Everybody uploads, always."""
+    """All devices."""
     return now.coin >= 0
 
 

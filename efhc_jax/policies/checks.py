@@ -1,4 +1,4 @@
-"""Which policies a program is compiled with, and what is wrong with one that cannot be."""
+"""Validation of policies, and the selection of those that a program is compiled with."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from efhc_jax.policies.base import Policy, Situation
 
 
 def compiled_policies(used: Collection[str], devices: int) -> tuple[Policy, ...]:
-    """All policies in the order of `POLICIES`, as a program holds them that runs the used ones.
+    """The policies of a compiled program, in the order of `POLICIES`.
 
-    Those of the package are always in it, so that runs under any of them share it. Of the registered
-    ones it holds what it uses: the place of any other is taken by one that no run selects.
+    Those of the package are always included, so that runs with any of them share the program. Custom
+    policies are included if they are used; the others are replaced by one that no run selects.
 
     Raises:
         ExperimentError: a policy that is used cannot be compiled.
@@ -34,10 +34,10 @@ def compiled_policies(used: Collection[str], devices: int) -> tuple[Policy, ...]
 
 
 def check_policy(name: str, policy: Policy, devices: int) -> None:
-    """Raise unless a policy gives one boolean for each device, from array operations alone.
+    """Raise unless a policy returns one boolean per device and can be traced.
 
     Raises:
-        ExperimentError: with the name of the policy, and what to do.
+        ExperimentError: the policy is invalid; the message has its name and what to do.
     """
     if not isinstance(policy, Policy):
         raise ExperimentError(
@@ -47,7 +47,7 @@ def check_policy(name: str, policy: Policy, devices: int) -> None:
         raise ExperimentError(f"policy={name!r}: fires={policy.fires!r} is not a function")
     try:
         found = jax.eval_shape(policy.fires, _situation(devices))
-    except Exception as error:  # whatever a function of the user's raises
+    except Exception as error:  # whatever the user's function raises
         raise ExperimentError(f"policy={name!r}: {_explained(error)}") from error
     if not isinstance(found, jax.ShapeDtypeStruct) or (found.shape, found.dtype) != ((devices,), bool):
         given = f"{found.dtype} {found.shape}" if hasattr(found, "dtype") else type(found).__name__
@@ -57,7 +57,7 @@ def check_policy(name: str, policy: Policy, devices: int) -> None:
 
 
 def _situation(devices: int) -> Situation:
-    """What a policy is given in a run, as shapes alone."""
+    """The arguments of a policy in a run, as shapes."""
     real = jnp.result_type(float)
     number: Any = jax.ShapeDtypeStruct((), real)
     for_each: Any = jax.ShapeDtypeStruct((devices,), real)
@@ -80,7 +80,7 @@ def _explained(error: Exception) -> str:
         return "fires calls NumPy on a value of the running program; use jax.numpy"
     if isinstance(error, jax.errors.ConcretizationTypeError):
         return (
-            "fires needs a value while the program is compiled, as Python's if, and, or, not do; "
+            "fires needs a concrete value during compilation, as Python's if, and, or, not do; "
             "use jnp.where, &, | and ~"
         )
     if isinstance(error, AttributeError) and "Situation" in first:

@@ -1,4 +1,4 @@
-"""EF-HC: thresholds that grow with how scarce a device's bandwidth is (arXiv 2204.03726)."""
+"""EF-HC: a threshold per device, inversely proportional to its bandwidth (arXiv 2204.03726)."""
 
 from __future__ import annotations
 

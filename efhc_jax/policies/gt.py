@@ -1,4 +1,4 @@
-"""GT, global threshold: one threshold for all, set by the mean bandwidth."""
+"""GT, global threshold: one threshold for all devices, from the mean bandwidth."""
 
 from __future__ import annotations
 

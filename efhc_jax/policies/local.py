@@ -1,4 +1,4 @@
-"""No communication at all: the floor that every other policy should beat."""
+"""No communication: the lower bound for all other policies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fires(now: Situation) -> Bool[Array, "device"]:
-    """Nobody, ever."""
+    """No device."""
     return now.coin < 0
 
 

@@ -1,4 +1,4 @@
-"""RG, randomized gossip: each device broadcasts with probability 1/m, whatever it has learnt."""
+"""RG, randomized gossip: each device broadcasts with probability 1/m."""
 
 from __future__ import annotations
 

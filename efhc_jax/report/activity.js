@@ -1,8 +1,8 @@
-// The network and the raster of one run, under one scrubber.
+// The network and the raster of one run, with a common slider.
 
 const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
 const SPEEDS = [1, 5, 25];
-const TICK = 120; // milliseconds between two pictures while it plays
+const TICK = 120; // milliseconds per frame
 
 function viridis(share) {
   const place = Math.min(0.9999, Math.max(0, share)) * (VIRIDIS.length - 1);
@@ -12,7 +12,7 @@ function viridis(share) {
   return { color: `rgb(${mixed})`, dark: share < 0.55 };
 }
 
-// A run from the page's values to functions that are easy to ask.
+// A run with its packed values as functions.
 function opened(run, study) {
   const devices = run.weak.length, links = run.links.length;
   const edges = Array.isArray(run.edges) ? run.edges : regular(run.edges);
@@ -47,10 +47,10 @@ function stretch(run, frame) {
     : `iterations ${first.toLocaleString("en")} to ${last.toLocaleString("en")}`;
 }
 
-// The part of the page below the curves: `view.show(run, color)` exchanges the run.
+// The part of the page below the curves: `view.show(run, color)` changes the run.
 function activityView(range) {
   const view = { run: null, frame: 0, color: "", timer: 0 };
-  const network = element("div"), canvas = element("canvas", { "aria-label": "who broadcast when" });
+  const network = element("div"), canvas = element("canvas", { "aria-label": "broadcasts of each device over time" });
   const output = element("output");
   const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "iteration", oninput: () => go(Number(slider.value)) });
   const speed = element("select", { "aria-label": "speed" }, SPEEDS.map((pace) => element("option", { value: pace }, `× ${pace}`)));
@@ -93,8 +93,8 @@ function activityView(range) {
 
   const player = element("div", { class: "player" }, play, slider, speed, output);
   const node = element("div", {}, player, element("div", { class: "activity" },
-    element("div", { class: "card network" }, element("h4", {}, "The network"), network, networkKey(range), note),
-    element("div", { class: "card raster" }, element("h4", {}, "Who broadcast when"), canvas, rasterNote)));
+    element("div", { class: "card network" }, element("h4", {}, "Network"), network, networkKey(range), note),
+    element("div", { class: "card raster" }, element("h4", {}, "Broadcasts"), canvas, rasterNote)));
   return {
     node,
     show(run, color, flag) {
@@ -102,11 +102,11 @@ function activityView(range) {
       Object.assign(view, { run, color });
       slider.max = run.frames - 1;
       for (const sign of node.querySelectorAll(".now")) sign.hidden = !run.use;
-      view.move = run.place ? drawNetwork(network, run, range) : network.replaceChildren("The places of its devices are not known: the file with its graphs is not here.");
-      note.textContent = run.use ? "The wider a link, the more often it carried models over the whole run. The brightly coloured ones do so now."
-        : `Which links carried how much was not recorded; ${flag} records it.`;
-      rasterNote.textContent = run.use ? "One row a device, one column an iteration or as many as share a pixel; the stronger the colour, the more often it broadcast. ■ is a weak device, with less than the mean bandwidth. Click to go there."
-        : `Broadcasts are known from one evaluation to the next; ${flag} records every iteration. ■ is a weak device, with less than the mean bandwidth.`;
+      view.move = run.place ? drawNetwork(network, run, range) : network.replaceChildren("The positions of the devices are not known, because the graph file is missing.");
+      note.textContent = run.use ? "The wider a link, the more often it carried models over the whole run. Links that carry models in this iteration are highlighted."
+        : `The use of links was not recorded; ${flag} records it.`;
+      rasterNote.textContent = run.use ? "One row per device, and one column per iteration, or per pixel if there are more iterations; the stronger the colour, the more often it broadcast. ■ marks weak devices, with less than the mean bandwidth. Click to select an iteration."
+        : `Broadcasts are counted between evaluations; ${flag} records every iteration. ■ marks weak devices, with less than the mean bandwidth.`;
       go(Math.min(view.frame, run.frames - 1));
     },
   };
@@ -163,7 +163,7 @@ function drawNetwork(parent, run, [low, high]) {
   };
 }
 
-// The box around all places that are ever taken, with some room: [left, top, width, height].
+// The bounding box of all positions, with a margin: [left, top, width, height].
 function surrounding(run) {
   const corners = [Infinity, Infinity, -Infinity, -Infinity];
   for (let frame = 0; frame < (run.moves ? run.frames : 1); frame++) {
@@ -244,7 +244,7 @@ function drawRaster(canvas, view) {
   pen.stroke();
 }
 
-// Stretches of pixels with the share of iterations in which a device broadcast: [left, right, share].
+// Intervals of pixels with the fraction of iterations in which a device broadcast: [left, right, share].
 function columns(run, device, at) {
   const found = [];
   let left = at(run.edges[0]), sum = 0, length = 0;

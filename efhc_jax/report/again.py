@@ -1,4 +1,4 @@
-"""How to get a result again: a command, or what it takes besides."""
+"""Instructions to repeat a result."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def again(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> str:
-    """The command that gives a result again, or why no command does.
+    """The command that repeats a result, or a sentence if there is none.
 
-    No command does where the result was made with data of the user's own, or with a policy or another
-    member that is not part of the package.
+    There is no command for custom data, or for a policy or another member that is not part of the
+    package.
     """
     own = _own_parts(grid, experiment, axes)
     if not own:
         return command(experiment, axes, audit="fired" in grid)
     call = "efhc_jax.sweep" if axes else "efhc_jax.simulate"
-    return f"in Python, {call}(…) with the settings below and {', '.join(own)}, which no command has"
+    return f"in Python, {call}(…) with the settings below and {', '.join(own)}; no command has these"
 
 
 def _own_parts(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
-    """What the result was made with that is not part of the package, in words."""
+    """Data and members of a result that are not part of the package, in words."""
     parts = []
     for family, members in FAMILIES.items():
         names = axes.get(family, [getattr(experiment, family)]) if family != "dataset" else []
@@ -40,7 +40,7 @@ def _own_parts(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, lis
 
 
 def command(experiment: Experiment, axes: dict[str, list[Any]], audit: bool) -> str:
-    """The `efhc run` or `efhc sweep` that gives the result, with the settings that are not the default.
+    """The `efhc run` or `efhc sweep` command of a result, with the settings that are not defaults.
 
     Example:
         >>> command(Experiment(r=5, seed=3), {"policy": ["efhc", "zt"], "seed": [3, 4]}, audit=True)

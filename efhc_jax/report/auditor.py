@@ -1,4 +1,4 @@
-"""The theorem's assumptions on many runs, which share their data and the least loss."""
+"""Audits of many runs that share their data and F*."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PROBLEM = (  # the settings that F* depends on
 
 
 class Auditor:
-    """Audits runs, and looks up data and F* only once."""
+    """Audits runs; data and F* are computed only once."""
 
     def __init__(self) -> None:
         self._data: dict[tuple[str, str], Dataset | None] = {}  # by name and digest
         self._optima: dict[tuple[Any, ...], Optimum | None] = {}
 
     def findings(self, run: xarray.Dataset) -> list[list[str]]:
-        """Name, verdict and figure of every finding."""
+        """Name, verdict and measured values of every finding."""
         experiment = Experiment.from_json(run.attrs["experiment"])
         data = self._load(run)
         optimum = self._optimum(experiment, data) if data and "global_loss" in run else None

@@ -1,5 +1,5 @@
 "use strict";
-// Small tools: elements, packed values, numbers for people, the tooltip.
+// Helpers: elements, packed values, formatting of numbers, the tooltip.
 
 function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
@@ -22,13 +22,13 @@ function bytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// Booleans as a function of their place.
+// Booleans as a function of their index.
 function bits(text) {
   const packed = bytes(text);
   return (place) => (packed[place >> 3] >> (place & 7)) & 1;
 }
 
-// Numbers from 0 to 1 as a function of their place; NaN where there is none.
+// Numbers from 0 to 1 as a function of their index; NaN if missing.
 function shares(text) {
   const packed = new DataView(bytes(text).buffer);
   return (place) => {
@@ -44,13 +44,13 @@ function shown(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-// A mean and half its interval, to the second digit of the latter.
-// A mean with half its interval, and over how many seeds it is where that is not all of them.
+// A mean with half its interval, and the number of seeds if some have no value.
 function withInterval([mean, low, high, count], seeds) {
   const some = count < seeds ? ` (${count} of ${seeds} seeds)` : "";
   return halfInterval(mean, low, high) + some;
 }
 
+// A mean and half its interval, to two digits of the latter.
 function halfInterval(mean, low, high) {
   if (low == null) return shown(mean);
   const half = (high - low) / 2;

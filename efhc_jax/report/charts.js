@@ -1,10 +1,10 @@
-// Lines with bands, an axis on each side, and the values under the pointer.
+// Line charts with bands, axes, and a tooltip with the values at the pointer.
 
 const DASHES = { "-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3" };
-const FEW = 12; // points that are marked one by one
+const FEW = 12; // points up to which each is marked
 const CHART = { height: 270, left: 52, right: 18, top: 10, bottom: 40 };
 
-// A chart whose lines can be exchanged: `chart.show([{label, color, dashes, strong, x, mean, low, high}])`.
+// A chart whose lines can be replaced: `chart.show([{label, color, dashes, strong, x, mean, low, high}])`.
 function lineChart(title, xTitle, yTitle, options = {}) {
   const plot = element("div", { class: "chart" });
   const caption = element("figcaption");

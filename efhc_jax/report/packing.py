@@ -1,4 +1,4 @@
-"""Many values in few characters, for a page that must stay small."""
+"""Compact encoding of values, to keep the page small."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-_DIGITS = 5  # that a number in the page has
-_MISSING = 0xFFFF  # stands for NaN among packed shares
+_DIGITS = 5  # significant digits of numbers in the page
+_MISSING = 0xFFFF  # code of NaN
 
 
 def numbers(values: ArrayLike) -> Any:
-    """Nested lists of numbers with a few digits; None where there is no finite value.
+    """Nested lists of rounded numbers; None for values that are not finite.
 
     Example:
         >>> numbers([[1.0, 0.333333333], [float("nan"), 12345678]])
@@ -30,19 +30,19 @@ def numbers(values: ArrayLike) -> Any:
 
 
 def packed_bits(values: ArrayLike) -> str:
-    """Booleans, row by row, eight in a byte from the lowest bit on, as base64."""
+    """Booleans, row by row, eight per byte from the lowest bit, as base64."""
     return _base64(np.packbits(np.asarray(values, bool).ravel(), bitorder="little"))
 
 
 def packed_shares(values: ArrayLike) -> str:
-    """Numbers from 0 to 1, row by row, as base64 of 16-bit whole numbers; NaN is the largest."""
+    """Numbers from 0 to 1, row by row, as base64 of 16-bit integers; NaN is the largest."""
     array = np.asarray(values, float).ravel()
     scaled = np.where(np.isnan(array), _MISSING, np.rint(np.clip(array, 0, 1) * (_MISSING - 1)))
     return _base64(scaled.astype("<u2"))
 
 
 def stretches(steps: int, most: int) -> np.ndarray:
-    """Where each of at most so many equal stretches of the iterations begins, and where the last ends.
+    """The bounds of at most `most` equal intervals of iterations.
 
     Example:
         >>> stretches(10, 4).tolist()
@@ -53,7 +53,7 @@ def stretches(steps: int, most: int) -> np.ndarray:
 
 
 def some_of(count: int, most: int) -> np.ndarray:
-    """Positions spread evenly over so many, the first and the last among them.
+    """At most `most` evenly spaced indices below `count`, including the first and the last.
 
     Example:
         >>> some_of(9, 3).tolist(), some_of(2, 3).tolist()

@@ -1,4 +1,4 @@
-// Puts the page together: a section for each file, its choices, and what follows from them.
+// Builds the page: a section per file, with its selection and the charts that depend on it.
 
 function choosers(study, state, update) {
   const bar = element("div", { class: "bar" });
@@ -32,7 +32,7 @@ function chooser(axis, state, position, update) {
   } }, options);
 }
 
-// The key of the chosen runs, with another value on the hue's axis if one is given.
+// The keys of the selected runs, with another value on the hue's axis if one is given.
 function keys(study, place, hueValue) {
   const full = place.map((at, position) => (study.axes[position].name === study.hue && hueValue != null ? hueValue : at));
   const one = full.map((at) => Math.max(0, at)).join(",");
@@ -44,12 +44,12 @@ function curvesPart(study, state) {
   const means = study.headline.seeds > 1;
   const charts = {
     accuracy: lineChart("Accuracy", "iteration", "accuracy (%)", { percent: true }),
-    by_time: lineChart("Accuracy for the time spent transmitting", "cumulative transmission time", "accuracy (%)", { percent: true }),
-    rate: lineChart("Transmission time of an iteration", "iteration", "transmission time", { zero: true }),
+    by_time: lineChart("Accuracy against transmission time", "cumulative transmission time", "accuracy (%)", { percent: true }),
+    rate: lineChart("Transmission time per iteration", "iteration", "transmission time", { zero: true }),
     consensus: lineChart("Consensus error", "iteration", "consensus error", { log: true }),
   };
   const every = study.rates.length > 1 ? Math.round(study.rates[1] - study.rates[0]) : 1;
-  const notes = { rate: every > 1 ? `Each point is the mean of ${every} iterations. ` : "", consensus: "How far the models are from their average. " };
+  const notes = { rate: every > 1 ? `Each point is the mean of ${every} iterations. ` : "", consensus: "Distance of the models from their average. " };
   state.listeners.push(() => {
     const chosen = keys(study, state.place);
     const alone = !means || chosen.single;
@@ -64,13 +64,13 @@ function curvesPart(study, state) {
       const isAccuracy = name === "accuracy" || name === "by_time";
       const between = name === "by_time" && !alone ? " Accuracies between evaluations are interpolated." : "";
       const shade = alone ? (isAccuracy ? "Shade: worst to best device." : "") : "Shade: 95 % interval over seeds.";
-      chart.show(lines, (notes[name] ?? "") + (lines.length ? shade + between : "This run is in the means alone."));
+      chart.show(lines, (notes[name] ?? "") + (lines.length ? shade + between : "This run is included only in the means."));
     }
   });
   return element("div", { class: "grid curves" }, Object.values(charts).map((chart) => chart.figure));
 }
 
-// Final accuracy, or that within the last budget, against each axis that is a number.
+// Final accuracy, or that within the last budget, against each numeric axis.
 function axesPart(study, state) {
   const budget = study.headline.columns.findLastIndex((title) => title.startsWith("accuracy within"));
   const column = Math.max(0, budget);
@@ -117,13 +117,13 @@ function headlinePart(study, state) {
   state.listeners.push(() => body.forEach((row, at) => row.classList.toggle("chosen", rows[at].place === keys(study, state.place).all)));
   const fewer = rows.some((row) => row.cells.some((cell) => cell[3] < seeds));
   const note = (seeds > 1 ? `Means over ${seeds} seeds ± half their 95 % interval.` : "One seed, so no intervals.")
-    + (fewer ? " Seeds whose run diverged or ended before the budget have no value: cells that leave some out say how many are in." : "");
+    + (fewer ? " Seeds whose run diverged or did not reach the budget have no value; cells show how many seeds have one." : "");
   const head = [...axes.map((axis) => element("th", { class: "name", scope: "col" }, axis.name)), ...columns.map((title) => element("th", { scope: "col" }, title))];
   return element("div", {}, element("div", { class: "card scroll tall" }, element("table", { class: "figures" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))),
     element("p", { class: "soft" }, note));
 }
 
-// The least and the most that a device reaches, for the colours; what it begins with would take most of them.
+// The range of accuracies for the colours, without initial models, which would take up most of it.
 function accuracyRange(runs) {
   const reached = (side, first) => runs.flatMap(({ curves: { accuracy } }) => accuracy[side].slice(first)).filter((value) => value != null);
   const later = reached("low", 1);
@@ -142,9 +142,9 @@ function activityPart(study, state) {
     const run = study.runs[one];
     view.node.hidden = !run;
     const names = study.axes.map((axis, at) => `${axis.name} ${axis.labels[Math.max(0, state.place[at])]}`);
-    which.textContent = !run ? "This run is in the means alone, or stopped being finite at once; choose another one."
+    which.textContent = !run ? "This run is included only in the means, or diverged in its first iteration; choose another one."
       : (names.length ? `Shown: ${names.join(", ")}. ` : "") + (single ? "" : "Choose a seed above to see another one. ")
-        + (run.diverged_at >= 0 ? `The models stopped being finite at iteration ${run.diverged_at}.` : "");
+        + (run.diverged_at >= 0 ? `The models are not finite from iteration ${run.diverged_at}.` : "");
     if (!run) return;
     if (!cache.has(one)) cache.set(one, opened(run, study));
     view.show(cache.get(one), inkFor(study.looks[Math.max(0, state.place[position] ?? 0)].color), flag);
@@ -164,12 +164,12 @@ function auditPart(study, state) {
   const box = element("div");
   state.listeners.push(() => {
     const found = study.runs[keys(study, state.place).one]?.audit;
-    if (!found) return box.replaceChildren(element("p", { class: "soft" }, study.audited ? "The audit is here for the first seed alone." : `Not recorded; ${flag} records what it takes.`));
-    const head = ["what the theorem asks for", "verdict", "measured"].map((title) => element("th", { scope: "col" }, title));
+    if (!found) return box.replaceChildren(element("p", { class: "soft" }, study.audited ? "The audit is shown only for the first seed." : `Not recorded; run again with ${flag}.`));
+    const head = ["assumption or claim", "verdict", "measured"].map((title) => element("th", { scope: "col" }, title));
     const body = found.map(([name, words, figure]) => element("tr", {}, element("td", {}, name), verdict(words), element("td", {}, figure)));
     box.replaceChildren(element("div", { class: "card scroll" }, element("table", { class: "audit" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))));
   });
-  return element("div", {}, element("h3", {}, "The theorem's assumptions, measured"), box);
+  return element("div", {}, element("h3", {}, "Assumptions of the theorem"), box);
 }
 
 function pairs(rows) {
@@ -180,15 +180,15 @@ function studySection(study, number, several) {
   const state = { place: study.axes.map((axis) => (axis.name === "seed" && axis.values.length > 1 ? -1 : 0)), listeners: [] };
   const update = () => state.listeners.forEach((listener) => listener());
   const section = element("section", { id: `study-${number}`, class: "study" },
-    element("h2", {}, several ? study.title : "Setting"),
+    element("h2", {}, several ? study.title : "Settings"),
     element("p", { class: "soft" }, study.name), pairs(study.setting),
     element("h3", {}, "Headline figures"), headlinePart(study, state),
     choosers(study, state, update),
     element("h3", {}, "Curves"), axesPart(study, state), curvesPart(study, state),
     activityPart(study, state), auditPart(study, state),
-    study.notes.length ? element("div", { class: "soft" }, element("h3", {}, "What was thinned out"), study.notes.map((note) => element("p", {}, note))) : null,
+    study.notes.length ? element("div", { class: "soft" }, element("h3", {}, "Left out of this page"), study.notes.map((note) => element("p", {}, note))) : null,
     element("h3", {}, "Run it again"), element("pre", { class: "command" }, study.command),
-    element("details", {}, element("summary", {}, "All settings as a file for --config, and where the result comes from"), element("pre", {}, study.toml), pairs(study.origin)));
+    element("details", {}, element("summary", {}, "All settings as a file for --config, and provenance"), element("pre", {}, study.toml), pairs(study.origin)));
   document.getElementById("studies").append(section);
   update();
 }

@@ -1,4 +1,4 @@
-"""The values of result files, put into one page that needs nothing else."""
+"""The page about result files, as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from efhc_jax.results import load, result_files
 if TYPE_CHECKING:
     import xarray
 
-_ROOM = 2_500_000  # characters for the values of all files together
+_ROOM = 2_500_000  # characters for the values of all files
 _SCRIPTS = ("base.js", "charts.js", "activity.js", "page.js")
 
 
@@ -29,12 +29,12 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
     """Write one self-contained page about results.
 
     Args:
-        files: netCDF files of runs or sweeps, or folders that hold them, such as that of Figure 1.
+        files: netCDF files of runs or sweeps, or folders that contain them, such as that of Figure 1.
         out: the HTML file to write.
-        progress: show a bar; by default only on a terminal.
+        progress: show a progress bar; by default only on a terminal.
 
     Returns:
-        Where it was written.
+        The path of the page.
 
     Raises:
         ExperimentError: there is no file, or `out` does not end in .html.
@@ -61,7 +61,7 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
 
 
 def page(title: str, values: dict[str, Any]) -> str:
-    """The page as text. Nothing in the values can end the script that holds them."""
+    """The page as text, with values escaped so that they cannot end their script element."""
     embedded = json.dumps(values, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         embedded = embedded.replace(character, f"\\u{ord(character):04x}")
@@ -86,7 +86,7 @@ def _short(path: Path) -> str:
 
 
 def _claims(paths: list[Path]) -> list[dict[str, Any]]:
-    """What `efhc figure1` wrote beside the sweeps, each file once."""
+    """The claims that `efhc figure1` wrote next to the sweeps, each file once."""
     beside = {folder / "claims.json": None for path in paths for folder in path.parents[:2]}
     claims: list[dict[str, Any]] = []
     for file in beside:

@@ -1,4 +1,4 @@
-"""One run as plain values: who broadcast when, which links were used, what the audit says."""
+"""One run as plain values: broadcasts, links in use, the audit."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from efhc_jax.report.packing import numbers, packed_bits, packed_shares, stretch
 if TYPE_CHECKING:
     import xarray
 
-_BITS = 6  # that a character of base64 holds
-_FINDINGS = 2_500  # characters of an audit
+_BITS = 6  # bits per character of base64
+_FINDINGS = 2_500  # characters per audit
 
 
 class Detail(NamedTuple):
-    """What the runs of a study share in the page."""
+    """Values that the runs of a study share in the page."""
 
-    places: list[Any]  # the places of devices, each once; filled on the way
-    evaluations: np.ndarray  # positions of those that are shown
+    places: list[Any]  # distinct positions of devices; filled while runs are added
+    evaluations: np.ndarray  # indices of the evaluations that are shown
     auditor: Auditor
 
 
 class Room(NamedTuple):
-    """Characters that a run takes in the page."""
+    """Number of characters of a run in the page."""
 
     fixed: float
-    exact: float  # for each frame of its network, where a frame is an iteration
-    thin: float  # and where it is a stretch of them
+    exact: float  # per frame of its network, if a frame is an iteration
+    thin: float  # per frame, if a frame is a group of iterations
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Room:
-        """Of runs like one that was written with a single frame."""
+        """Estimate from a run that was written with a single frame."""
         devices = len(values["weak"])
         links = len(values["links"]) * (1 if values["up"] is None else 2)
         moving = 32 * devices if values["moves"] else 0
@@ -47,19 +47,19 @@ class Room(NamedTuple):
         return cls(fixed, (devices + links + moving) / _BITS, (16 * devices + links + moving) / _BITS)
 
     def frames(self, room: float, steps: int) -> int:
-        """How many frames there is room for: every iteration, or as many stretches as fit."""
+        """The number of frames that fit: one per iteration, or groups of iterations."""
         left = room - self.fixed
         return steps if self.exact * steps <= left else max(1, int(left // self.thin))
 
 
 def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) -> dict[str, Any]:
-    """All that the page shows of one run beside its curves.
+    """The values of one run in the page, without its curves.
 
     Args:
-        run: a run alone.
-        detail: what it shares with the others.
-        frames: the most pictures of the network; a run that is longer is shown in stretches.
-        audited: whether to audit it, if it kept what that takes.
+        run: a single run.
+        detail: values that it shares with other runs.
+        frames: largest number of frames of the network; iterations of longer runs are grouped.
+        audited: whether to audit it, if it was recorded for that.
     """
     experiment = Experiment.from_json(run.attrs["experiment"])
     activity = activity_of(run)
@@ -90,7 +90,7 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
 
 
 def _with_activity(activity: Activity, edges: np.ndarray) -> dict[str, Any]:
-    """Broadcasts and links of every stretch between two edges."""
+    """Broadcasts and links of every group of iterations between two edges."""
     steps = max(1, len(activity.fired))
     exact = bool((np.diff(edges) == 1).all())
     shares = _share(activity.fired, edges)
@@ -106,9 +106,9 @@ def _with_activity(activity: Activity, edges: np.ndarray) -> dict[str, Any]:
 
 
 def _without_activity(run: xarray.Dataset, experiment: Experiment) -> dict[str, Any]:
-    """What is known all the same: the network at first, and broadcasts between evaluations."""
+    """The values of a run without an audit: its first network, and broadcasts between evaluations."""
     links: list[list[int]] = []
-    with contextlib.suppress(EfhcError):  # the file with the graphs may be gone
+    with contextlib.suppress(EfhcError):  # the graph file may be missing
         links = np.argwhere(np.triu(first_graph(experiment))).tolist()
     lengths = np.diff(run.iteration.values)[:, None]
     shares = np.diff(run.broadcasts.values, axis=0) / np.maximum(lengths, 1)
@@ -125,7 +125,7 @@ def _without_activity(run: xarray.Dataset, experiment: Experiment) -> dict[str, 
 
 
 def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The share of iterations in which it happened, in each stretch: (stretch, …) of (step, …)."""
+    """The fraction of iterations in which it happened, per group: (group, …) from (step, …)."""
     if len(edges) < 2:
         return np.zeros((0, happened.shape[1]))
     sums = np.add.reduceat(happened.astype(np.int32), edges[:-1], axis=0)
@@ -135,7 +135,7 @@ def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def _places(
     experiment: Experiment, run: xarray.Dataset, activity: Activity | None, links: list[list[int]]
 ) -> np.ndarray | None:
-    """Where the devices stand, if that can be known."""
+    """The positions of the devices, if they are known."""
     if activity is None and not links and experiment.graph_file:
         return None
     devices = run.sizes["device"]
@@ -147,7 +147,7 @@ def _places(
 
 
 def _entered(shared: list[Any], places: np.ndarray | None) -> int | None:
-    """The number of these places among those that runs share."""
+    """The index of these positions among those that runs share."""
     if places is None:
         return None
     packed = packed_shares(places)

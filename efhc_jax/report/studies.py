@@ -1,4 +1,4 @@
-"""A result file as plain values: its setting, its figures and its curves."""
+"""A result file as plain values: its settings, headline figures and curves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_EVALUATIONS = 150
 _MOST_RATES = 120  # points of the curve of transmission times
-_FEWEST_FRAMES = 200  # of a run's network; fewer runs are shown before there are fewer frames
+_FEWEST_FRAMES = 200  # frames per run; rather than fewer frames, fewer runs are shown
 _SHOWN_FIRST = (
     "model",
     "dataset",
@@ -45,28 +45,28 @@ Tick = Callable[[], Any]
 
 
 class Points(NamedTuple):
-    """Where the curves of a study have their points."""
+    """The points of the curves of a study."""
 
-    evaluations: np.ndarray  # positions among the evaluations
-    rates: np.ndarray  # where each stretch of iterations begins, and where the last ends
+    evaluations: np.ndarray  # indices of evaluations
+    rates: np.ndarray  # bounds of the groups of iterations
 
 
 def study_values(
     grid: xarray.Dataset, name: str, room: int, tick: Tick = lambda: None
 ) -> dict[str, Any]:
-    """All that the page shows of one file.
+    """The values of one file in the page.
 
     Args:
         grid: a sweep, or a run.
-        name: of the file.
-        room: characters that it may take.
+        name: name of the file.
+        room: largest number of characters.
         tick: called after each run.
 
     Raises:
         DataError: there is nothing to show.
     """
     if not grid.sizes["evaluation"]:
-        raise DataError(f"{name}: holds no evaluation, so there is nothing to report")
+        raise DataError(f"{name}: contains no evaluation, so there is nothing to report")
     experiment = Experiment.from_json(grid.attrs["experiment"])
     axes = {axis: grid[axis].values.tolist() for axis in swept(grid)}
     points = Points(
@@ -112,7 +112,7 @@ def _add_runs(
     room: int,
     tick: Tick,
 ) -> None:
-    """Every run by itself, as many as there is room for: all settings of a seed before the next seed."""
+    """Add individual runs, as many as fit: all settings of a seed before the next seed."""
     places = np.ndindex(*(len(options) for options in axes.values()))
     choices = [dict(zip(axes, place, strict=True)) for place in places]
     choices.sort(key=lambda choice: choice.get("seed", 0))
@@ -139,28 +139,28 @@ def _add_runs(
 def _add_notes(
     values: dict[str, Any], grid: xarray.Dataset, axes: dict[str, list[Any]], points: Points
 ) -> None:
-    """What was thinned out to keep the page small."""
+    """Add notes on what was left out to keep the page small."""
     notes, evaluations = values["notes"], grid.sizes["evaluation"]
     if len(points.evaluations) < evaluations:
         notes.append(f"Curves show {len(points.evaluations)} of {evaluations:,} evaluations.")
     runs = int(np.prod([len(options) for options in axes.values()]))
     if len(values["runs"]) < runs:
         notes.append(
-            f"{len(values['runs']):,} of {runs:,} runs are here one by one, "
-            "the others in the figures and means alone."
+            f"{len(values['runs']):,} of {runs:,} runs are shown individually, "
+            "the others only in the headline figures and means."
         )
     lengths = [run["edges"]["length"] for run in values["runs"].values() if run["use"]]
     length = max(lengths, default=1)
     if length > 1:
         notes.append(
-            f"Broadcasts and links are shown in stretches of {length} iterations: "
-            "brightness is the share of iterations in which a device broadcast, "
-            "and a link lights up if it was used in any of them."
+            f"Broadcasts and links are shown in groups of {length} iterations: "
+            "brightness is the fraction of iterations in which a device broadcast, "
+            "and a link is highlighted if it was used in any of them."
         )
 
 
 def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[str]]:
-    """The settings that people ask for first, and all others that are not the default."""
+    """The most important settings, and all others that are not defaults."""
     usual = Experiment().to_dict()
     rows = []
     for name, value in experiment.to_dict().items():
@@ -174,29 +174,29 @@ def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[st
 def _origin(grid: xarray.Dataset) -> list[list[str]]:
     versions = json.loads(grid.attrs["versions"]) | {"python": grid.attrs["python"]}
     return [
-        ["made", str(grid.attrs["created"])],
-        ["took", f"{grid.attrs['seconds']:,.1f} seconds"],
-        ["on", str(grid.attrs["platform"])],
-        ["with", ", ".join(f"{name} {version}" for name, version in versions.items())],
+        ["created", str(grid.attrs["created"])],
+        ["duration", f"{grid.attrs['seconds']:,.1f} seconds"],
+        ["platform", str(grid.attrs["platform"])],
+        ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
     ]
 
 
 def _looks(experiment: Experiment, axes: dict[str, list[Any]], hue: str | None) -> list[dict[str, str]]:
-    """Label and colour of each line, the same as in the pictures."""
+    """Label and style of each line, the same as in the figures."""
     axis, options = (hue, axes[hue]) if hue else ("policy", [experiment.policy])
     looks = [look_of(axis, option, position) for position, option in enumerate(options)]
     return [{"label": look.label, "color": look.color, "dashes": look.dashes} for look in looks]
 
 
 def _headline(grid: xarray.Dataset) -> dict[str, Any]:
-    """The figures that people look at first: means over seeds, their intervals, and how many seeds."""
+    """Headline figures: means over seeds, their intervals, and the number of seeds."""
     last = grid.isel(evaluation=-1)
     columns = {
         "final accuracy (%)": 100 * per_run(last, "accuracy"),
         "worst device (%)": 100 * last.accuracy.min("device"),
         "average model (%)": 100 * last.mean_model_accuracy,
         "transmission time": grid.transmission_time.sum("step", skipna=False),
-        "broadcasts per device and iteration": per_run(last, "broadcasts") / max(1, int(last.iteration)),
+        "broadcasts per device per iteration": per_run(last, "broadcasts") / max(1, int(last.iteration)),
         "consensus error": last.consensus_error,
     }
     for budget in grid.budget.values.tolist() if "budget" in grid.dims else []:
@@ -215,7 +215,7 @@ def _headline(grid: xarray.Dataset) -> dict[str, Any]:
 
 
 def _curves(part: xarray.Dataset, points: Points) -> dict[str, Any]:
-    """Curves of one setting: means over seeds with their intervals, or those of its only run."""
+    """Curves of one combination of settings: means over seeds with intervals, or its only run."""
     if part.sizes.get("seed", 1) < 2:
         return _run_curves(part.squeeze("seed") if "seed" in part.dims else part, points)
     kept = part.isel(evaluation=points.evaluations)
@@ -230,7 +230,7 @@ def _curves(part: xarray.Dataset, points: Points) -> dict[str, Any]:
 
 
 def _run_curves(run: xarray.Dataset, points: Points) -> dict[str, Any]:
-    """Curves of one run: accuracies from the worst to the best device, the others without a band."""
+    """Curves of one run; those of accuracy have a band from the worst to the best device."""
     here = points.evaluations[points.evaluations < run.sizes["evaluation"]]
     accuracy = 100 * run.accuracy.isel(evaluation=here)
     devices = Band(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
@@ -243,7 +243,7 @@ def _run_curves(run: xarray.Dataset, points: Points) -> dict[str, Any]:
 
 
 def _rates(time: xarray.DataArray, points: Points) -> xarray.DataArray:
-    """Means of the transmission time over stretches of iterations."""
+    """Means of the transmission time over groups of iterations."""
     first = points.rates[:-1][points.rates[:-1] < time.sizes["step"]]
     lengths = np.diff(np.append(first, time.sizes["step"]))
     values = time.transpose(..., "step")

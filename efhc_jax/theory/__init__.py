@@ -1,9 +1,9 @@
-"""The paper's assumptions, measured on what a run recorded.
+"""The paper's assumptions, checked on a recorded run.
 
-Theorem 1 asks for six assumptions, and the remarks for two things more. Each is a function here that
-takes plain arrays or settings and returns a `Finding`. Most assumptions speak of every k ≥ 0: a finding
-"holds" or "does not hold" only where that follows from the model, the schedule or a graph that never
-changes. Where a run alone speaks, the figure says what it showed, and the verdict that this is all.
+Theorem 1 has six assumptions, and the remarks add two conditions. Each is a function here that takes
+plain arrays or settings and returns a `Finding`. Most assumptions are about every k ≥ 0: a finding
+"holds" or "does not hold" only if that follows from the model, the schedule or a graph that never
+changes. Otherwise the verdict is that a finite run cannot tell, and the figure describes the run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Theorem 1 itself: how fast the models agree, and how fast their average approaches the optimum."""
+"""Theorem 1: convergence of the models to their average, and of the average to the optimum."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ OPTIMALITY = "optimality gap F(w̄) − F* (Theorem 1b)"
 
 
 class Optimum(NamedTuple):
-    """What is known of F*, the least value of the global loss."""
+    """Bounds of F*, the minimum of the global loss."""
 
-    value: float  # of the best model that was found: F* is no higher
-    lowest: float  # F* is no lower, as far as its models are no more than twice as long
+    value: float  # loss of the best model found, an upper bound of F*
+    lowest: float  # lower bound of F* over models with at most twice the norm
 
 
 def decay_fit(iterations: ArrayLike, values: ArrayLike) -> DecayFit:
-    """How fast a curve falls: value ≈ C·k^(−s), by least squares of its second half in logarithms.
+    """Fit of the decay of a curve: value ≈ C·k^(−s), by least squares in logarithms of its second half.
 
     Args:
-        iterations: k (point,), rising.
-        values: (point,). What has no logarithm is left out of the fit: k = 0, and values that are 0,
-            negative or not finite.
+        iterations: k (point,), increasing.
+        values: (point,). Points without a logarithm are left out: k = 0, and values that are 0, negative
+            or not finite.
 
     Returns:
         s, C and the first and last values; s and C are NaN if fewer than two points are left.
@@ -39,7 +39,7 @@ def decay_fit(iterations: ArrayLike, values: ArrayLike) -> DecayFit:
     k, curve = np.asarray(iterations, float), np.asarray(values, float)
     if k.ndim != 1 or k.shape != curve.shape or not k.size:
         raise ExperimentError(
-            f"values: have shape {curve.shape} for iterations of shape {k.shape}; give one for each"
+            f"values: have shape {curve.shape} for iterations of shape {k.shape}; give equal shapes"
         )
     half = slice(k.size // 2, None)
     usable = (k[half] > 0) & (curve[half] > 0) & np.isfinite(curve[half])
@@ -50,7 +50,7 @@ def decay_fit(iterations: ArrayLike, values: ArrayLike) -> DecayFit:
 
 
 def consensus(iterations: ArrayLike, error: ArrayLike) -> Finding:
-    """Theorem 1a: all models approach their average.
+    """Theorem 1a: all models converge to their average.
 
     Args:
         iterations: k of each evaluation.
@@ -69,11 +69,11 @@ def consensus(iterations: ArrayLike, error: ArrayLike) -> Finding:
 
 
 def optimality_gap(loss: ArrayLike, optimum: Optimum) -> np.ndarray:
-    """F(w̄) − F* at each evaluation; NaN where it is smaller than what F* is known to.
+    """F(w̄) − F* at each evaluation; NaN if it is smaller than the uncertainty of F*.
 
     Args:
         loss: F(w̄), computed in 32 bits.
-        optimum: what is known of F*.
+        optimum: bounds of F*.
 
     Example:
         >>> optimality_gap([1.5, 1.0], Optimum(1.0, 0.99)).tolist()
@@ -86,12 +86,12 @@ def optimality_gap(loss: ArrayLike, optimum: Optimum) -> np.ndarray:
 
 
 def optimality(iterations: ArrayLike, loss: ArrayLike, optimum: Optimum) -> Finding:
-    """Theorem 1b: the average model w̄ approaches the least global loss F*.
+    """Theorem 1b: the global loss of the average model w̄ converges to its minimum F*.
 
     Args:
         iterations: k of each evaluation.
         loss: F(w̄) at each.
-        optimum: what is known of F*.
+        optimum: bounds of F*.
 
     Returns:
         A finding whose value is the exponent s of the decay k^(−s).

@@ -1,4 +1,4 @@
-"""What is known about an assumption, and how it is told."""
+"""Findings about the theorem's assumptions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Verdict = Literal["holds", "does not hold", "cannot be known from a finite run"]
 
 UNKNOWN: Verdict = "cannot be known from a finite run"
 ROUNDING = 1e-5  # relative; gradients, weights and losses are computed in 32 bits
-_BLOCK_ELEMENTS = 1 << 20  # matrices and images are worked on in blocks of about this many numbers
+_BLOCK_ELEMENTS = 1 << 20  # matrices and images are processed in blocks of about this many numbers
 
 
 class DecayFit(NamedTuple):
-    """A curve as C·k^(−s), with its ends."""
+    """A fit C·k^(−s) of a curve, with the curve's first and last values."""
 
     exponent: float  # s
     scale: float  # C
@@ -24,7 +24,7 @@ class DecayFit(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Something over the iterations, and how fast it falls."""
+    """A quantity over iterations, with a fit of its decay."""
 
     iterations: np.ndarray
     values: np.ndarray
@@ -32,14 +32,14 @@ class Curve(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What is known about one assumption, or about the theorem itself.
+    """The result of checking one assumption, or the theorem itself.
 
     Attributes:
         name: the assumption, with its number in the paper.
         verdict: "holds", "does not hold" or "cannot be known from a finite run".
-        figure: the numbers behind the verdict, in words.
-        value: the numbers themselves; None where there is none.
-        curve: for the theorem itself, what it says goes to 0.
+        figure: the measured values, in words.
+        value: the measured values; None if there are none.
+        curve: for the theorem itself, the quantity that converges to 0.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Finding(NamedTuple):
 
 
 def judged(name: str, holds: bool, figure: str, value: float) -> Finding:
-    """What can be decided one way or the other."""
+    """A finding that either holds or does not."""
     return Finding(name, "holds" if holds else "does not hold", figure, value)
 
 
 def blocks(count: int, size: int) -> Iterable[slice]:
-    """Slices that cover `count` entries of `size` numbers, a block at a time."""
+    """Slices that cover `count` entries of `size` numbers each, block by block."""
     step = max(1, _BLOCK_ELEMENTS // max(1, size))
     return (slice(start, start + step) for start in range(0, count, step))

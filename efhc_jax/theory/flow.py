@@ -1,4 +1,4 @@
-"""Assumption 6: how long the network takes to connect everybody, and how long devices wait."""
+"""Assumption 6: connectivity of the network over time, and waits between broadcasts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from efhc_jax.theory.findings import UNKNOWN, Finding
 
 
 def physical_connectivity(adjacency: ArrayLike) -> Finding:
-    """Assumption 6a: for some B1, the union of any B1 physical graphs in a row is connected.
+    """Assumption 6a: for some B1, the union of any B1 consecutive physical graphs is connected.
 
     Args:
         adjacency: (step, device, device), or (device, device) for a graph that never changes; only
-            the latter tells of iterations to come.
+            the latter determines future iterations.
 
     Returns:
         A finding whose value is B1, None if the union of all graphs is not connected.
@@ -31,16 +31,16 @@ def physical_connectivity(adjacency: ArrayLike) -> Finding:
             return Finding(name, "does not hold", "the graph never changes and is not connected", None)
         return Finding(name, "holds", "B1 = 1: the graph never changes and is connected", 1.0)
     if window is None:
-        figure = f"not even all {len(graphs):,} graphs together are connected"
+        figure = f"the union of all {len(graphs):,} graphs is not connected"
         return Finding(name, UNKNOWN, figure, None)
     return Finding(name, UNKNOWN, f"B1 = {window:,} over {len(graphs):,} iterations", float(window))
 
 
 def bounded_waits(fired: ArrayLike) -> Finding:
-    """Assumption 6b: for some B2, every device broadcasts in any B2 iterations in a row.
+    """Assumption 6b: for some B2, every device broadcasts in any B2 consecutive iterations.
 
     Args:
-        fired: who broadcast (step, device).
+        fired: broadcasts (step, device).
 
     Returns:
         A finding whose value is the longest wait of each device; B2 is at least the largest.
@@ -61,11 +61,11 @@ def bounded_waits(fired: ArrayLike) -> Finding:
 
 
 def information_flow(used_links: ArrayLike, physical_window: int | None, longest_wait: int) -> Finding:
-    """What Assumption 6 is for: the links in use over any B = (l + 2)·B1 iterations are connected.
+    """Consequence of Assumption 6: the links in use over any B = (l + 2)·B1 iterations are connected.
 
-    It follows from B1 and B2, of a run as of all time: a link that is there B2 − 1 iterations after a
-    window began either appeared since, and was used then, or its ends have broadcast since. So already
-    B1 + B2 − 1 iterations suffice.
+    It follows from B1 and B2, for a run as for all time: a link that is up B2 − 1 iterations after the
+    start of a window either appeared since, and was used then, or its ends have broadcast since. So
+    B1 + B2 − 1 iterations are enough.
 
     Args:
         used_links: (step, device, device).

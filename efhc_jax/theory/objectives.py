@@ -13,7 +13,7 @@ from efhc_jax.theory.findings import ROUNDING, UNKNOWN, Finding, blocks
 
 
 class GradientBounds(NamedTuple):
-    """No gradient is longer, whatever the weights: L in the 2-norm and L∞ in the largest entry."""
+    """Bounds of all gradients for any weights: L in the 2-norm and L∞ in the maximum norm."""
 
     two: float
     infinity: float
@@ -22,10 +22,10 @@ class GradientBounds(NamedTuple):
 def convexity(model: str) -> Finding:
     """Assumption 3: every F_i is convex, and F has a minimiser.
 
-    Hinge and cross-entropy are convex in the scores, which svm and logistic take linearly in the
-    weights; the squared distance of quadratic is convex as it is. F of svm is piecewise linear and that
-    of quadratic is quadratic, and neither falls below 0: both have a minimiser. F of logistic has none
-    if its classes can be separated, since longer weights are then always better.
+    Hinge and cross-entropy losses are convex in the scores, which are linear in the weights of svm and
+    logistic; the squared distance of quadratic is convex. F of svm is piecewise linear and that of
+    quadratic is quadratic, and both are bounded below: they have a minimiser. F of logistic has none if
+    its classes are separable, since larger weights are then always better.
 
     Example:
         >>> convexity("lenet5").verdict
@@ -33,7 +33,7 @@ def convexity(model: str) -> Finding:
     """
     name = "convexity (Assumption 3)"
     if model == "logistic":
-        figure = "logistic is convex; it has a minimiser only where its classes overlap"
+        figure = "logistic is convex; it has a minimiser only if its classes overlap"
         return Finding(name, "holds", figure, None)
     if model in ("svm", "quadratic"):
         return Finding(name, "holds", f"{model} is convex and has a minimiser", None)
@@ -43,27 +43,27 @@ def convexity(model: str) -> Finding:
 
 
 def gradient_bounds(model: str, images: ArrayLike, classes: int) -> GradientBounds | None:
-    """Bounds L and L∞ on every gradient that a linear model can have on these images.
+    """Bounds L and L∞ of all gradients of a linear model on these images.
 
     The gradient of one sample is an outer product u ⊗ z of the loss's gradient u by the scores and the
     input z = (x, 1), the 1 for the bias. So ‖g‖₂ = ‖u‖₂·‖z‖₂ and ‖g‖∞ = ‖u‖∞·‖z‖∞.
 
-    - svm: with a ≤ C − 1 margins that are not kept, u has a entries 1/C and one −a/C. Then
-      ‖u‖₂ = √(a + a²)/C ≤ √((C−1)/C) and ‖u‖∞ = a/C ≤ (C−1)/C, reached when none is kept.
+    - svm: with a ≤ C − 1 violated margins, u has a entries 1/C and one −a/C. Then
+      ‖u‖₂ = √(a + a²)/C ≤ √((C−1)/C) and ‖u‖∞ = a/C ≤ (C−1)/C, reached when all are violated.
     - logistic: u = p − e_y with probabilities p. Then ‖u‖₂² = (1 − p_y)² + Σ_{c≠y} p_c², which is at
       most 2(1 − p_y)² ≤ 2, and ‖u‖∞ ≤ 1; approached when all of p is on one wrong class.
 
-    Means of gradients are within the same bounds: those of a mini-batch, of a device's data, and at a
-    kink any mixture of both sides. For F_i as the paper's sum over D_i, multiply by the
-    number of samples in D_i.
+    Means of gradients have the same bounds: those of a mini-batch, of a device's data, and any convex
+    combination of subgradients at a kink. For F_i as the paper's sum over D_i, multiply by the number
+    of samples in D_i.
 
     Args:
-        model: its name.
-        images: the training images (sample, …): bytes as stored, or numbers as the model sees them.
+        model: name of the model.
+        images: the training images (sample, …): bytes as stored, or normalised numbers.
         classes: number of classes, C.
 
     Returns:
-        The bounds, or None for other models. Their gradients grow with the weights without end:
+        The bounds, or None for other models, whose gradients grow without bound with the weights:
         w_y − x in quadratic, and in lenet5 those of a layer with the weights of the next.
 
     Example:
@@ -94,13 +94,13 @@ def bounded_gradients(
     Args:
         two_norms: ‖g_i(k)‖₂ as recorded, of any shape.
         infinity_norms: ‖g_i(k)‖∞ as recorded.
-        bounds: what `gradient_bounds` gave; without them the largest of a run is no bound.
+        bounds: the result of `gradient_bounds`; None if there are no bounds for all weights.
 
     Returns:
         A finding whose value is the largest of both norms.
 
     Raises:
-        ExperimentError: a gradient exceeds its bound, which therefore is that of other images.
+        ExperimentError: a gradient exceeds its bound, which therefore belongs to other images.
 
     Example:
         >>> bounded_gradients([1.0, 2.5], [0.5, 0.25], GradientBounds(3.0, 1.0)).figure
@@ -114,7 +114,7 @@ def bounded_gradients(
     for norm, largest, bound in zip(("two_norms", "infinity_norms"), seen, bounds, strict=True):
         if largest > bound * (1 + ROUNDING):
             raise ExperimentError(
-                f"{norm}: reach {largest:g}, and no gradient on these images is above {bound:g}; "
+                f"{norm}: reach {largest:g}, but no gradient on these images is above {bound:g}; "
                 "give the model and the images that the run trained on"
             )
     figure = (
@@ -125,7 +125,7 @@ def bounded_gradients(
 
 
 def _normalised_bytes() -> np.ndarray:
-    """What each of the 256 values of a pixel is to the model."""
+    """The 256 values of a pixel after normalisation."""
     from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD
 
     return (np.arange(256) / 255 - PIXEL_MEAN) / PIXEL_STD

@@ -13,7 +13,7 @@ from efhc_jax.theory.findings import Finding, judged
 
 
 class PowerDecay(NamedTuple):
-    """α(k) = a / (b + k)^c. Defaults are the paper's."""
+    """The schedule α(k) = a / (b + k)^c, with the paper's defaults."""
 
     scale: float = 1.0  # a
     offset: float = 1.0  # b
@@ -24,13 +24,13 @@ class PowerDecay(NamedTuple):
 
 
 def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
-    """Assumption 5: α(k) → 0, Σ α(k) = ∞ and Σ α(k)² < ∞; of α(k) = a/(b+k)^c with c in (0.5, 1].
+    """Assumption 5: α(k) → 0, Σ α(k) = ∞ and Σ α(k)² < ∞; for α(k) = a/(b+k)^c, c in (0.5, 1].
 
-    The paper's own α(k) = 1/√(1+k) has c = 0.5, and fails the third.
+    The paper's own α(k) = 1/√(1+k) has c = 0.5, which violates the third.
 
     Returns:
-        A finding for each condition. The values are the limit and the sums, which are finite where
-        Σ a^p/(b+k)^(p·c) = a^p·ζ(p·c, b) has an exponent above 1.
+        A finding per condition. The values are the limit and the sums; Σ a^p/(b+k)^(p·c) = a^p·ζ(p·c, b)
+        is finite if p·c is above 1.
 
     Example:
         >>> [finding.verdict for finding in step_sizes(PowerDecay(decay=0.5))]
@@ -38,7 +38,7 @@ def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
     """
     a, b, c = schedule
     if not (a > 0 and b > 0):
-        raise ExperimentError(f"schedule={schedule}: a and b must be above 0")
+        raise ExperimentError(f"schedule={schedule}: give a and b above 0")
     limit = 0.0 if c > 0 else a if c == 0 else math.inf
     total, squares = _sum_of_powers(schedule, 1), _sum_of_powers(schedule, 2)
     vanishing = f"α(k) = {schedule} → {limit:g}"
@@ -60,8 +60,8 @@ def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
 def threshold_decay(step_size: PowerDecay, threshold: PowerDecay) -> Finding:
     """Remark 3: γ(k)/α(k) → Ω, finite and above 0, and Ω = γ(0)/α(0).
 
-    If the thresholds fell more slowly than the steps, broadcasts would cease; if faster, they would
-    come in every iteration.
+    If the thresholds decreased more slowly than the steps, broadcasts would stop; if faster, they would
+    happen in every iteration.
 
     Args:
         step_size: α.
@@ -87,13 +87,13 @@ def threshold_decay(step_size: PowerDecay, threshold: PowerDecay) -> Finding:
 def guideline(
     bandwidth: ArrayLike, local_iterations: float, gradient_bound: float, ratio: float = 1.0
 ) -> float:
-    """Remark 2: the r with which a device takes about K steps from one broadcast to the next.
+    """Remark 2: the r for which a device takes about K steps between broadcasts.
 
     r = (α(0)/γ(0)) · (1/ρ) · K · L∞, where 1/ρ is the mean of 1/ρ_i = b_i
 
     Args:
         bandwidth: b_i of each device.
-        local_iterations: K, wished for.
+        local_iterations: K, the desired number of steps.
         gradient_bound: L∞.
         ratio: α(0)/γ(0).
 

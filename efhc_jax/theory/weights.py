@@ -1,4 +1,4 @@
-"""Assumptions 1 and 2: who exchanges with whom, and the weights P(k)."""
+"""Assumptions 1 and 2: simultaneous exchange, and the weights P(k)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def simultaneous_exchange(used_links: ArrayLike) -> Finding:
 
 
 def transition_matrices(adjacency: ArrayLike, used_links: ArrayLike) -> np.ndarray:
-    """P(k) in 64 bits, of many iterations at once; `mixing.transition_matrix` is that of the engine.
+    """P(k) of many iterations in 64 bits; the engine uses `mixing.transition_matrix`.
 
     p_ij = min(1/(1+d_i), 1/(1+d_j))·v_ij for i ≠ j, p_ii = 1 − Σ_{j≠i} p_ij
 
@@ -50,10 +50,10 @@ def transition_matrices(adjacency: ArrayLike, used_links: ArrayLike) -> np.ndarr
 
 
 def transition_weights(adjacency: ArrayLike, used_links: ArrayLike) -> Finding:
-    """Assumption 2: P(k) is symmetric and doubly stochastic, its weights in use are at least η > 0.
+    """Assumption 2: P(k) is symmetric and doubly stochastic, with weights in use of at least η > 0.
 
-    η is the smallest p_ii(k), or p_ij(k) of a link in use. For these weights it is never below 1/m,
-    in any graph: p_ij ≥ 1/(1 + max d) and p_ii ≥ 1 − d_i/(1 + d_i).
+    η is the smallest p_ii(k), or p_ij(k) of a link in use. For Metropolis weights it is at least 1/m in
+    any graph: p_ij ≥ 1/(1 + max d) and p_ii ≥ 1 − d_i/(1 + d_i).
 
     Args:
         adjacency: (step, device, device), or (device, device) for a graph that never changes.

@@ -232,7 +232,7 @@ def test_a_package_with_a_file_gone_is_an_error(
 def test_a_truncated_gzip_file_is_an_error_that_names_it(small: SmallSet) -> None:
     path = small.directory / "train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(DataError, match=f"{path} is damaged or cut short.*delete it or replace"):
+    with pytest.raises(DataError, match=f"{path} is damaged or truncated.*delete it or replace"):
         fashion_mnist.load(small.directory, small.files)
 
 
@@ -241,7 +241,7 @@ def test_a_truncated_plain_file_is_an_error_that_names_it(small: SmallSet) -> No
     packed = path.with_suffix(".gz")
     path.write_bytes(gzip.decompress(packed.read_bytes())[:-1])
     packed.unlink()
-    with pytest.raises(DataError, match=f"{path} holds 67 bytes, not 68"):
+    with pytest.raises(DataError, match=f"{path} contains 67 bytes, not 68"):
         fashion_mnist.load(small.directory, small.files)
 
 
@@ -276,7 +276,7 @@ def test_a_damaged_package_is_not_passed_over(small: SmallSet, monkeypatch: pyte
 def test_the_cache_is_read_and_verified(small: SmallSet, other: SmallSet) -> None:
     write_npz(fashion_mnist.cache_file(), small.arrays)
     assert_holds(fashion_mnist.load(None, small.files), small.arrays)
-    with pytest.raises(DataError, match=r"fashion_mnist\.npz holds other train_images"):
+    with pytest.raises(DataError, match=r"fashion_mnist\.npz contains other train_images"):
         fashion_mnist.load(None, other.files)
 
 
@@ -345,7 +345,7 @@ def test_a_damaged_or_missing_mini_set_is_an_error(
         load_dataset("fashion_mnist_mini")
     arrays[2][7, 7, 7] ^= 1
     write_npz(mini.PATH, arrays)
-    with pytest.raises(DataError, match="holds other test_images"):
+    with pytest.raises(DataError, match="contains other test_images"):
         load_dataset("fashion_mnist_mini")
 
 

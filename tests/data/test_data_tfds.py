@@ -73,7 +73,7 @@ def test_a_wrong_download_is_an_error_and_is_not_kept(served: SmallSet) -> None:
     path = served.directory / "t10k-labels-idx1-ubyte.gz"
     right = path.read_bytes()
     path.write_bytes(gzip.compress(b"a page that says try again later"))
-    with pytest.raises(DataError, match="holds 32 bytes, not 68"):
+    with pytest.raises(DataError, match="contains 32 bytes, not 68"):
         fashion_mnist.fetch(None, served.files)
     assert not fashion_mnist.cache_file().exists()
     path.write_bytes(right)
@@ -146,7 +146,7 @@ def test_another_dataset_in_tfds_form_is_an_error(
 ) -> None:
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "mine"))
     tfds.prepare(tmp_path / "mine", other.files, other.directory)
-    with pytest.raises(DataError, match=r"fashion_mnist/3.0.1 holds other train_images"):
+    with pytest.raises(DataError, match=r"fashion_mnist/3.0.1 contains other train_images"):
         fashion_mnist.load(None, small.files)
     with pytest.raises(DataError, match=r"\(300, 28, 28\), not uint8 \(60000, 28, 28\)"):
         load_dataset("fashion_mnist")

@@ -23,17 +23,20 @@ def test_a_good_one_is_returned_as_it_is(kind: type) -> None:
     [
         (
             {"train_images": IMAGES / 255},
-            r"train_images of 'mine': float64 \(8, 3, 3\); give grey images",
+            r"train_images of 'mine': float64 \(8, 3, 3\); give grayscale images",
         ),
         ({"test_images": IMAGES.astype(int)}, "test_images of 'mine': int64"),
-        ({"train_images": IMAGES[..., None]}, r"uint8 \(8, 3, 3, 1\); give grey images"),
-        ({"train_images": IMAGES.tolist()}, "train_images of 'mine': a list; give grey images"),
-        ({"test_images": IMAGES[:0], "test_labels": LABELS[:0]}, r"uint8 \(0, 3, 3\); give grey images"),
+        ({"train_images": IMAGES[..., None]}, r"uint8 \(8, 3, 3, 1\); give grayscale images"),
+        ({"train_images": IMAGES.tolist()}, "train_images of 'mine': a list; give grayscale images"),
+        (
+            {"test_images": IMAGES[:0], "test_labels": LABELS[:0]},
+            r"uint8 \(0, 3, 3\); give grayscale images",
+        ),
         (
             {"test_images": np.zeros((8, 4, 4), np.uint8)},
             r"train on are \(3, 3\); give images of one size",
         ),
-        ({"train_labels": LABELS[:7]}, r"int32 \(7,\) from 0 for 8 images; give each image a label"),
+        ({"train_labels": LABELS[:7]}, r"int32 \(7,\) from 0 for 8 images; give one label per image"),
         ({"test_labels": LABELS - 1}, r"test_labels of 'mine': int32 \(8,\) from -1 for 8 images"),
         ({"test_labels": LABELS.astype(float)}, r"test_labels of 'mine': float64 \(8,\)"),
         (
