@@ -1,1 +1,1 @@
-"""Speed, measured: against what a user could pick instead, and against what the machine can do."""
+"""Benchmarks against other implementations and against the limits of the machine."""

@@ -1,4 +1,4 @@
-"""Do all of them compute the same? Asked in 64 bits, before anything is timed."""
+"""Checks in 64 bits that all implementations agree, before anything is timed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from efhc_jax.data import Dataset
 from efhc_jax.errors import EfhcError
 from efhc_jax.layout import fetch
 
-TOLERANCE = 1e-9  # of weights around 1, after some iterations in 64 bits
+TOLERANCE = 1e-9  # for weights of about 1, after some iterations in 64 bits
 
 
 class Agreement(NamedTuple):
-    """How far the peers were from ours at most."""
+    """The largest differences of the peers from ours."""
 
     iterations: int
-    weights: float  # the largest difference between final weights
-    transmission_time: float  # the largest relative difference in an iteration
-    broadcasts: int  # how many there were in all, the same for everybody
+    weights: float  # largest difference between final weights
+    transmission_time: float  # largest relative difference in an iteration
+    broadcasts: int  # total number, the same for all
 
     def to_dict(self) -> dict[str, Any]:
         """For the report."""
@@ -30,10 +30,10 @@ class Agreement(NamedTuple):
 
 
 def check_agreement(ours: Ours, problem: Problem, peers: dict[str, ModuleType]) -> Agreement:
-    """Run everybody in 64 bits and compare.
+    """Run all implementations in 64 bits and compare.
 
     Raises:
-        EfhcError: a peer went another way; timing it would mean nothing.
+        EfhcError: a peer differs, so that timing it would be meaningless.
     """
     states, recorded = ours.advanced(ours.fresh())
     weights, broadcasts = fetch((states.weights, states.broadcasts))
@@ -58,10 +58,10 @@ def check_agreement(ours: Ours, problem: Problem, peers: dict[str, ModuleType]) 
 def check_evaluation(
     ours: Ours, data: Dataset, peers: dict[str, ModuleType], images: int = 500
 ) -> float:
-    """Everybody's accuracy on some images with the first run's first models; the mean over devices.
+    """Accuracy of the initial models of the first run on some images, averaged over devices.
 
     Raises:
-        EfhcError: a peer found another accuracy.
+        EfhcError: the accuracy of a peer differs.
     """
     some = data._replace(test_images=data.test_images[:images], test_labels=data.test_labels[:images])
     accuracy = evaluation(ours, some).work(None)["accuracy"][0]

@@ -1,4 +1,4 @@
-"""What is trained and tested on."""
+"""Data of the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from efhc_jax.errors import DataError
 
 
 def images_of_paper(test_images: int | None = None, full: bool = True) -> Dataset:
-    """Fashion-MNIST in full where it is found, otherwise the part that comes with the package.
+    """The full Fashion-MNIST if it is found, otherwise the subset in the package.
 
     Args:
-        test_images: how many there are to be; they repeat where there are fewer.
-        full: False takes the embedded part in any case.
+        test_images: number of test images; they are repeated if there are fewer.
+        full: False always takes the subset.
     """
     try:
         data = load_dataset("fashion_mnist" if full else "fashion_mnist_mini")
@@ -26,7 +26,7 @@ def images_of_paper(test_images: int | None = None, full: bool = True) -> Datase
 
 
 def random_images(side: int, samples: int, classes: int = 10) -> Dataset:
-    """Noise in squares of any size, for work that must not depend on what there is to see."""
+    """Random square images of any size, for measurements that do not depend on the data."""
     rng = np.random.default_rng(side)
     images = rng.integers(0, 256, (samples, side, side), dtype=np.uint8)
     labels = (np.arange(samples) % classes).astype(np.int32)

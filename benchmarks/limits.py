@@ -1,4 +1,4 @@
-"""What the machine could do at best: its rates, measured, and the least work that is asked of it."""
+"""Limits of the machine: its measured rates, and the minimum work of a simulation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jax.sharding import PartitionSpec as P
 from benchmarks.timing import Contender
 from efhc_jax.layout import Layout, spread
 
-PRODUCT_SIZE = 2048  # of the square matrices whose product gives the machine's rate
+PRODUCT_SIZE = 2048  # size of the square matrices whose product gives the machine's rate
 
-# Layers of LeNet5: (outputs, inputs, places that each kernel is applied at).
+# Layers of LeNet5: (outputs, inputs, positions that each kernel is applied at).
 _LENET5 = [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (10, 84, 1)]
 
 
@@ -26,16 +26,16 @@ _LENET5 = [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (1
 
 
 def forward_flops(model: str, parameters: int) -> int:
-    """Scores of one model for one image."""
+    """Operations for the scores of one model for one image."""
     if model == "lenet5":
         return sum(2 * math.prod(layer) for layer in _LENET5)
-    return 2 * parameters  # linear models: every parameter meets one input
+    return 2 * parameters  # linear models: every parameter is multiplied by one input
 
 
 def gradient_flops(model: str, parameters: int) -> int:
-    """Scores and gradient of one model for one image.
+    """Operations for the scores and the gradient of one model for one image.
 
-    Each layer's weights get their gradient from a product as large as the layer's own, and so do the
+    The gradient of each layer's weights is a product as large as the layer's own, and so is that of the
     inputs of every layer but the first.
     """
     if model == "lenet5":
@@ -45,31 +45,31 @@ def gradient_flops(model: str, parameters: int) -> int:
 
 
 def mixing_flops(parameters: int, devices: int, links: float) -> float:
-    """P·W with as many links in use: each end of a link meets the other's model, everybody its own."""
+    """Operations for P·W: one product per end of a link in use, and one per device for its own model."""
     return 2 * parameters * (devices + 2 * links)
 
 
 def iteration_flops(
     model: str, parameters: int, devices: int, batch_size: int, links: float = 0.0
 ) -> float:
-    """One iteration of one run: gradients of all devices, and mixing over the links in use."""
+    """Operations of one iteration of one run: gradients of all devices, and mixing over links in use."""
     gradients = devices * batch_size * gradient_flops(model, parameters)
     return gradients + mixing_flops(parameters, devices, links)
 
 
 def pass_bytes(parameters: int, devices: int, itemsize: int = 4) -> int:
-    """Reading and writing W and Ŵ of one run once each."""
+    """Bytes for reading and writing W and Ŵ of one run once."""
     return 4 * itemsize * devices * parameters
 
 
-# Rates, to be timed beside the work ------------------------------------------------------------------
+# Rates, to be timed along with the work --------------------------------------------------------------
 
 
 def pass_over_models(layout: Layout, weights: jax.Array, iterations: int) -> Contender:
-    """Read and write W and Ŵ once an iteration, in place, and nothing else.
+    """Read and write W and Ŵ once per iteration, in place, and nothing else.
 
-    The runs are spread over accelerators and blocks as the layout says, each block for all iterations
-    before the next, so that what fits a cache stays there just as long as in a simulation.
+    The runs are distributed over accelerators and blocks by the layout, each block for all iterations
+    before the next, so that models stay in the cache as long as in a simulation.
     """
     scale = jnp.ones((), weights.dtype)
     compiled = _passes.lower(layout, iterations, weights, weights, scale).compile()
@@ -92,9 +92,9 @@ def _passes(layout: Layout, iterations: int, weights: Any, last_broadcast: Any, 
 
 
 def matrix_products(layout: Layout) -> dict[str, Contender]:
-    """Square products in 32 bits by every library there is; the machine's rate is that of the fastest.
+    """Products of square matrices in 32 bits in each library; the fastest gives the machine's rate.
 
-    Ours is spread over the accelerators of the layout, and so is as much work on each of them.
+    That of JAX is computed on every accelerator of the layout.
     """
     rng = np.random.default_rng(0)
     left, right = rng.standard_normal((2, PRODUCT_SIZE, PRODUCT_SIZE), np.float32)
@@ -108,7 +108,7 @@ def matrix_products(layout: Layout) -> dict[str, Contender]:
 
 
 def product_flops(name: str, layout: Layout) -> int:
-    """The work of one of `matrix_products`."""
+    """Operations of one of `matrix_products`."""
     return 2 * PRODUCT_SIZE**3 * (layout.accelerators if name == "product, jax" else 1)
 
 

@@ -1,4 +1,4 @@
-"""The program that `efhc run` and `efhc sweep` use, ready to be timed, and its problem for the peers."""
+"""The program of `efhc run` and `efhc sweep` for timing, and the same problem for the peers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from efhc_jax.step import State
 
 
 class Ours(NamedTuple):
-    """Some runs before their first iteration, and the compiled program that advances them."""
+    """Runs before their first iteration, and the compiled program that advances them."""
 
     experiment: Experiment  # of the first run; the others have the next seeds
     spec: Spec
@@ -41,37 +41,37 @@ class Ours(NamedTuple):
     iterations: int
     compiled: Any
     compile_seconds: float
-    memory: int  # bytes on each accelerator while it runs
+    memory: int  # peak bytes on each accelerator
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return len(self.states.weights)
 
     @property
     def parameters(self) -> int:
-        """Of their model, n."""
+        """Number of parameters of their model, n."""
         return self.spec.rules.model.size
 
     def advanced(self, states: State) -> tuple[State, dict[str, np.ndarray]]:
-        """All iterations from these states on, which are used up, and what was recorded of them."""
+        """The states after all iterations, and the recorded values; the given states are donated."""
         states, _, recorded = self.compiled(self.hypers, states, None, jnp.int32(0), self.train)
         recorded = fetch(recorded)
         return jax.block_until_ready(states), recorded
 
     def fresh(self) -> State:
-        """A copy of the first states."""
+        """A copy of the initial states."""
         return jax.block_until_ready(jax.tree.map(jnp.copy, self.states))
 
     def contender(self) -> Contender:
-        """All iterations, from the start every time."""
+        """All iterations, always from the initial states."""
         return Contender(self.advanced, self.fresh)
 
 
 def one_run(
     experiment: Experiment, data: Dataset, iterations: int, links: np.ndarray | None = None
 ) -> Ours:
-    """What `efhc run` does between two evaluations, over links (link, 2) in place of its graph's."""
+    """The program of `efhc run` between two evaluations, optionally with other links (link, 2)."""
     hyper = prepare(experiment, data)
     if links is not None:
         network = make_network(links, experiment.devices)
@@ -80,7 +80,7 @@ def one_run(
 
 
 def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) -> Ours:
-    """What `efhc sweep` does with runs of different seeds, in the layout that it would choose."""
+    """The program of `efhc sweep` for runs of different seeds, in the layout that it would choose."""
     spec = make_spec(experiment, data)
     layout, whole = choose_layout(experiment.devices, spec.rules.model.size).fitted(runs)
     seeds = [experiment.seed + min(run, runs - 1) for run in range(whole)]
@@ -116,7 +116,7 @@ def evaluation(ours: Ours, data: Dataset) -> Contender:
 
 
 def problem_of(ours: Ours, data: Dataset) -> Problem:
-    """The same runs for the peers: same models, graphs, thresholds and mini-batches."""
+    """The same runs for the peers: the same models, graphs, thresholds and mini-batches."""
     batch_size, iterations = ours.spec.batch_size, jnp.arange(ours.iterations)
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""Pictures of what was measured."""
+"""Figures of the benchmarks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _OURS, _OTHER, _LIMIT = LOOKS["efhc"], LOOKS["gt"], LOOKS["local"]
 
 
 def draw(report: dict[str, Any]) -> Figure:
-    """The picture of a suite's report."""
+    """The figure of a suite's report."""
     drawers = {"peers": _draw_peers, "scaling": _draw_scaling, "startup": _draw_startup}
     return drawers[report["suite"]](report)
 
 
 def _draw_peers(report: dict[str, Any]) -> Figure:
-    """A panel for each work: everybody's best time, and the limits as lines."""
+    """A panel per workload: the best time of each implementation, and the limits as lines."""
     from matplotlib.ticker import NullFormatter
 
     from benchmarks.suites.peers import PEERS
@@ -34,17 +34,17 @@ def _draw_peers(report: dict[str, Any]) -> Figure:
         _bars(axes, [names[name] for name in best], list(best.values()), PEERS.values())
         limit, label = _limit_of(work)
         axes.axvline(limit, color=_LIMIT.color, ls=":", lw=2)
-        what = f"on {work['images']:,} images" if "images" in work else "an iteration of a run"
+        what = f"on {work['images']:,} images" if "images" in work else "one iteration of a run"
         axes.set_title(f"{work['name']}, {what}", fontsize="medium")
         axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())  # whose labels would overlap
+        axes.xaxis.set_minor_formatter(NullFormatter())  # its labels would overlap
         axes.set_xlim(left=0.5 * min(best["ours"], limit))
-        axes.set_xlabel(f"seconds in the best turn (dotted: {label})", fontsize="small")
+        axes.set_xlabel(f"seconds, best trial (dotted: {label})", fontsize="small")
     return figure
 
 
 def _limit_of(work: dict[str, Any]) -> tuple[float, str]:
-    """What bounds this work: memory for the SVM's iterations, arithmetic for the others."""
+    """The limit of this workload: memory for the SVM's iterations, arithmetic for the others."""
     if "pass" in work["timings"] and work["model"] == "svm":
         return work["timings"]["pass"]["best"], "a pass over W and Ŵ"
     seconds = work["flops"] / max(work["product_rates"].values())
@@ -71,7 +71,7 @@ def _bars(axes: Axes, names: list[str], seconds: list[float], others: Collection
 
 
 def _draw_scaling(report: dict[str, Any]) -> Figure:
-    """A panel for each axis, both logarithmic; the limit of each line dashed in its colour."""
+    """A panel per axis on logarithmic scales, with the limit of each line dashed in its colour."""
     from benchmarks.suites.scaling import AXES
 
     figure, panels = _panels(len(AXES), columns=2, height=3.6)
@@ -88,19 +88,19 @@ def _draw_scaling(report: dict[str, Any]) -> Figure:
             axes.plot(x, limits, "--", color=look.color, lw=1.2, label=f"{name}, limit")
         axes.set(xscale="log", yscale="log", xlabel=title)
         axes.legend(fontsize="small")
-    panels[0].set_ylabel("seconds an iteration")
-    panels[2].set_ylabel("seconds an iteration")
+    panels[0].set_ylabel("seconds per iteration")
+    panels[2].set_ylabel("seconds per iteration")
     return figure
 
 
 def _draw_startup(report: dict[str, Any]) -> Figure:
-    """The best of each command, and what it is to reach."""
+    """The best time of each command, and its target."""
     figure, (axes,) = _panels(1, columns=1, height=2.2)
     starts = report["starts"]
     _bars(axes, [one["what"] for one in starts], [min(one["samples"]) for one in starts])
     for place, verdict in enumerate(report["verdicts"]):
         axes.vlines(verdict["target"], place - 0.45, place + 0.45, color="black", ls="--")
-    axes.set_xlabel("seconds (dashed: at most)")
+    axes.set_xlabel("seconds (dashed: target)")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Parts of a benchmark in processes of their own, because JAX's devices are fixed when it starts."""
+"""Parts of a benchmark in separate processes, because JAX's devices are fixed when it starts."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ Result = TypeVar("Result")
 
 
 def in_own_process(function: Callable[..., Result], *arguments: Any) -> Result:
-    """What the function returns, called in a fresh process."""
+    """The result of a function, called in a new process."""
     context = get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=_quiet_when_stopped) as pool:
         try:
             return pool.submit(function, *arguments).result()
         except BrokenProcessPool:
             raise EfhcError(
-                "bench: the process that was timed ended early; was it killed for want of memory? "
-                "try --quick"
+                "bench: the measured process was killed, perhaps because memory ran out; try --quick"
             ) from None
 
 
 def _quiet_when_stopped() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is answered by the process that waits
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is handled by the parent process
 
 
 def start(runs: int) -> None:
-    """Set JAX up as `efhc run` does for one run, and as `efhc sweep` does for several.
+    """Configure JAX as `efhc run` does for one run, and as `efhc sweep` does for several.
 
-    Compiled programs are not kept, so that the time to compile is what it says.
+    Compiled programs are not cached, so that compilation times are correct.
     """
     import jax
 
@@ -52,7 +51,7 @@ def start(runs: int) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What was timed on, as this process sees it."""
+    """The hardware and load of this machine, as seen by this process."""
     import jax
 
     devices = jax.devices()
@@ -67,7 +66,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of what the timing depends on."""
+    """Versions of Python and of the packages that affect the times."""
     found = {"python": platform.python_version()}
     for name in ("efhc-jax", "jax", "jaxlib", "numpy", "torch"):
         if name != "torch" or importlib.util.find_spec("torch"):
@@ -76,7 +75,7 @@ def versions() -> dict[str, str]:
 
 
 def now() -> str:
-    """The time, to the second."""
+    """The current time, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -89,7 +88,7 @@ def _processor() -> str:
 
 
 def _torch_threads() -> str:
-    """How PyTorch computes, if this process has used it."""
+    """Threads and device of PyTorch, if this process has used it."""
     import sys
 
     if "torch" not in sys.modules:

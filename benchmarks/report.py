@@ -1,4 +1,4 @@
-"""What was measured, as tables for people: on the terminal and in Markdown."""
+"""Tables of the benchmarks, on the terminal and in Markdown."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """A figure beside what it is to reach."""
+    """A measured value and its target."""
 
     work: str
     what: str
     measured: float
-    target: float | None  # None where nothing is asked
+    target: float | None  # None without a target
     at_least: bool = True
     percent: bool = False
 
     @property
     def met(self) -> bool | None:
-        """Whether it is reached."""
+        """Whether the target is reached."""
         if self.target is None:
             return None
         return self.measured >= self.target if self.at_least else self.measured <= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """For the report."""
+        """The verdict for the JSON report."""
         return self._asdict() | {"met": self.met}
 
 
 class Sheet(NamedTuple):
-    """A table of words."""
+    """A table of text."""
 
     title: str
     columns: list[str]
@@ -46,7 +46,7 @@ def sheets(report: dict[str, Any]) -> list[Sheet]:
 
 
 def as_markdown(report: dict[str, Any]) -> str:
-    """All tables, with where and when they were measured."""
+    """All tables in Markdown, with the machine and the date."""
     parts = [_origin(report)]
     for sheet in sheets(report):
         lines = [sheet.columns, ["---"] * len(sheet.columns), *sheet.rows]
@@ -61,7 +61,7 @@ def as_table(sheet: Sheet) -> Table:
 
     table = Table(title=sheet.title, title_justify="left")
     for position, column in enumerate(sheet.columns):
-        words = position == 0 or column in ("what", "verdict", "model", "set by")
+        words = position == 0 or column in ("metric", "verdict", "model", "set by")
         table.add_column(column, justify="left" if words else "right")
     for row in sheet.rows:
         table.add_row(*row)
@@ -69,7 +69,7 @@ def as_table(sheet: Sheet) -> Table:
 
 
 def duration(seconds: float) -> str:
-    """A time with a unit that suits it.
+    """A time with a suitable unit.
 
     Example:
         >>> duration(0.0000123), duration(0.0123), duration(12.3)
@@ -177,11 +177,13 @@ def _verdict_sheet(verdicts: list[dict[str, Any]]) -> Sheet:
         target = "" if verdict["target"] is None else f"{sign} {show(verdict['target'])}"
         word = {True: "met", False: "not met", None: ""}[verdict["met"]]
         rows.append([verdict["work"], verdict["what"], show(verdict["measured"]), target, word])
-    return Sheet("Targets, set for 2 CPU cores", ["work", "what", "measured", "target", "verdict"], rows)
+    return Sheet(
+        "Targets, set for 2 CPU cores", ["work", "metric", "measured", "target", "verdict"], rows
+    )
 
 
 def size_of(count: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes with a suitable unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

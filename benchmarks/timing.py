@@ -1,4 +1,4 @@
-"""Several ways to do the same work, timed side by side: in turns, warmed up, wall and CPU time."""
+"""Timing of several implementations of the same work: in alternating trials, after a warm-up."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-SHORTEST_TURN = 0.2  # seconds; work that is shorter is repeated within a turn
+SHORTEST_TURN = 0.2  # seconds; shorter work is repeated within a trial
 MOST_REPEATS = 50
 
 
 class Contender(NamedTuple):
-    """One way to do the work.
+    """One implementation of the work.
 
     Attributes:
-        work: does it once. It returns when all of it is done, on an accelerator too.
-        prepare: makes what `work` is given and may use up; it is not timed.
+        work: does the work once, and returns when it is complete, also on an accelerator.
+        prepare: creates the argument of `work`, which may be consumed; it is not timed.
     """
 
     work: Callable[[Any], Any]
@@ -26,25 +26,25 @@ class Contender(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Seconds for doing the work once, the mean over a turn."""
+    """Seconds for doing the work once, averaged over a trial."""
 
     wall: float
-    cpu: float  # of all threads of this process
+    cpu: float  # all threads of this process
 
 
 class Timing(NamedTuple):
-    """What a contender took."""
+    """The times of a contender."""
 
-    first: Sample  # the warm-up, with whatever happens only once
-    samples: list[Sample]  # one a turn
+    first: Sample  # the warm-up, including one-time costs
+    samples: list[Sample]  # one per trial
 
     @property
     def best(self) -> float:
-        """Seconds on the wall in the best turn: what other work on the machine disturbed least."""
+        """Wall time of the best trial in seconds, the one least disturbed by other processes."""
         return min(sample.wall for sample in self.samples)
 
     def to_dict(self, share: float = 1.0) -> dict[str, Any]:
-        """For the report: seconds of the given share of the work."""
+        """The times for the JSON report, in seconds per given share of the work."""
         return {
             "first": self.first.wall * share,
             "best": self.best * share,
@@ -55,10 +55,10 @@ class Timing(NamedTuple):
 def alternate(
     contenders: Mapping[str, Contender], rounds: int, shortest_turn: float = SHORTEST_TURN
 ) -> dict[str, Timing]:
-    """Time all contenders in turns.
+    """Time all contenders in alternating trials.
 
-    Each does the work once to warm up. A round then gives everybody one turn, in an order that is
-    reversed from one round to the next; short work is repeated within the turn.
+    Each does the work once to warm up. Every round then has one trial of each, in an order that is
+    reversed from round to round; short work is repeated within a trial.
 
     Example:
         >>> timings = alternate({"sleep": Contender(lambda _: time.sleep(0.01))}, 2, 0.0)

@@ -1,4 +1,4 @@
-"""Choose the part of Fashion-MNIST that comes with the package, and write it there.
+"""Choose the subset of Fashion-MNIST that is included in the package, and write it there.
 
 Run it as `python scripts/make_mini_dataset.py`; it needs the full set. It prints the checksums to
 put into `efhc_jax/data/mini.py`. The choice is deterministic, so a second run changes nothing.
@@ -28,7 +28,7 @@ def choose(
 
 
 def mini_arrays(full: Dataset) -> list[Pixels]:
-    """The four arrays of the part, in the order of the full set."""
+    """The four arrays of the subset, in the order of the full set."""
     rng = np.random.default_rng(SEED)
     train = choose(full.train_labels, TRAIN_PER_CLASS, rng)
     test = choose(full.test_labels, TEST_PER_CLASS, rng)
@@ -41,7 +41,7 @@ def mini_arrays(full: Dataset) -> list[Pixels]:
 
 
 def main() -> None:
-    """Write the part and print its checksums."""
+    """Write the subset and print its checksums."""
     arrays = mini_arrays(load_dataset("fashion_mnist"))
     write_npz(mini.PATH, arrays, compress=True)
     print(f"{mini.PATH}: {mini.PATH.stat().st_size:,} bytes")

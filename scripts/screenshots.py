@@ -1,4 +1,4 @@
-"""Screenshots of a report, light, dark and as on a phone: screenshots.py REPORT.html FOLDER."""
+"""Screenshots of a report in light and dark mode and on a phone: screenshots.py REPORT.html FOLDER."""
 
 import sys
 import tempfile
@@ -21,7 +21,7 @@ _SCROLL = (
 
 
 def main(report: Path, folder: Path) -> None:
-    """Open the report three times and keep what is seen."""
+    """Take the three screenshots."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as profile, Browser(profile) as browser:
         for name, size, look, scroll in (

@@ -1,4 +1,4 @@
-"""Odd wordings stay out of the documentation."""
+"""Odd wordings stay out of the documentation and of the package."""
 
 import io
 import re
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Files to check, as patterns. Others to add: "README.md", "CONTRIBUTING.md", "efhc_jax/**/*.py".
+# Files to check, as patterns. Others to add: "README.md", "CONTRIBUTING.md".
 # Tables that commands write (docs/figure1, docs/performance) have the words of the package.
 CHECKED = [
     "CHANGELOG.md",
@@ -19,7 +19,11 @@ CHECKED = [
     "docs/*.py",
     "docs/extensions/*.py",
     "examples/*",
-    "scripts/copies",
+    "efhc_jax/**/*.py",
+    "efhc_jax/report/*.js",
+    "efhc_jax/report/template.html",
+    "benchmarks/**/*.py",
+    "scripts/*",
 ]
 
 UNITS = "device|iteration|second|seed|run|run-iteration|step|gradient|image|pixel|class|model|link"
@@ -66,24 +70,43 @@ WORDINGS = [
 def prose(path):
     """The text of a file that people read, with the rest blanked so that lines keep their numbers."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
+    if path.suffix == ".py" or text.startswith("#!/usr/bin/env python3"):
         return _strings_and_comments(text)
-    for quoted in (
+    if path.suffix == ".js":
+        return _only(r"//[^\n]*|\"[^\"\n]*\"|`[^`]*`", text)
+    quoted = (
         r"^```(text|console)\n.*?^```$",  # output of the program
         r"^<!-- copy: docs/.*?^<!-- end of copy -->$",  # tables that commands write
         r"^<!-- copy: efhc_jax/.*?^<!-- end of copy -->$",  # code of the package
         r"`[^`\n]+`",  # names
-    ):
-        text = re.sub(
-            quoted, lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL | re.MULTILINE
-        )
+    )
+    for pattern in quoted if path.suffix == ".md" else ():
+        text = re.sub(pattern, _blanked, text, flags=re.DOTALL | re.MULTILINE)
     return text
 
 
+def _blanked(found):
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def _only(pattern, text):
+    """The parts of a text that match, unless they are a name: a key such as "places" is no prose."""
+    parts, end = [], 0
+    for found in re.finditer(pattern, text):
+        is_name = re.fullmatch(r"[\"'`][\w.-]*[\"'`]", found[0])
+        parts += [
+            re.sub(r"[^\n]", " ", text[end : found.start()]),
+            _blanked(found) if is_name else found[0],
+        ]
+        end = found.end()
+    return "".join(parts)
+
+
 def _strings_and_comments(source):
+    kinds = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
     lines = [""] * (source.count("\n") + 1)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in (tokenize.STRING, tokenize.COMMENT):
+        if token.type in kinds and not re.fullmatch(r"[rb]*[\"'][\w.-]*[\"']", token.string):
             for number, line in enumerate(token.string.splitlines(), token.start[0] - 1):
                 lines[number] += f" {line}"
     return "\n".join(lines)
@@ -118,5 +141,10 @@ def test_output_and_code_are_not_prose(tmp_path):
     page.write_text("```text\niterations a second\n```\nThe `pictures` option.\n")
     assert list(found_in(prose(page))) == []
     module = tmp_path / "module.py"
-    module.write_text('places = 1\n\n\ndef f():\n    """What it does."""\n')
+    module.write_text('places = {"places": 1}\n\n\ndef f():\n    """What it does."""\n')
     assert [line for line, _, _ in found_in(prose(module))] == [5]
+    script = tmp_path / "page.js"
+    script.write_text(
+        'const places = run["places"]; // the places of devices\nshow(`${a} a picture`);\n'
+    )
+    assert [line for line, _, _ in found_in(prose(script))] == [2, 1]

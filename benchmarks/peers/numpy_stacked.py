@@ -39,7 +39,7 @@ def layers(model: str, weights: np.ndarray) -> list[np.ndarray]:
 
 def _write_outer(slope: np.ndarray, inputs: np.ndarray, out: np.ndarray) -> None:
     """The gradient of weights, from slopes (D, outputs, S) and inputs (D, inputs, S)."""
-    # One column each is no matrix product worth the name, and NumPy's is slow on it.
+    # NumPy's matrix product is slow for single columns.
     product = np.multiply if slope.shape[-1] == 1 else np.matmul
     product(slope, inputs.mT, out=out)
 
@@ -91,7 +91,7 @@ def _tanh_layer(inputs: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np
 
 
 def _after_first_layer(a1: np.ndarray, parameters: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """From the first activations on: second patches, activations, pooled, dense ones, scores."""
+    """Values after the first activations: second patches, activations, pooled, dense ones, scores."""
     _, _, w2, b2, w3, b3, w4, b4, w5, b5 = parameters
     p2 = _patches(_pool(a1))
     a2 = _tanh_layer(p2, w2, b2).reshape(len(w2), 16, -1, 10, 10)
@@ -127,7 +127,7 @@ def _pool(x: np.ndarray) -> np.ndarray:
 
 
 def _before_pool(slopes: np.ndarray, activation: np.ndarray) -> np.ndarray:
-    """Back through the pooling and the tanh before it, as (D, channel, B·pixels)."""
+    """The gradient before pooling and tanh, as (D, channel, B·pixels)."""
     wide = np.repeat(slopes * slopes.dtype.type(0.25), 2, axis=-1)
     pairs_of_rows = activation.reshape(*slopes.shape[:-1], 2, -1)
     product = 1 - pairs_of_rows * pairs_of_rows
@@ -136,7 +136,7 @@ def _before_pool(slopes: np.ndarray, activation: np.ndarray) -> np.ndarray:
 
 
 def _as_images(columns: np.ndarray) -> np.ndarray:
-    """(D, 400, B) back to (D, 16, B, 5, 5)."""
+    """Columns (D, 400, B) as images (D, 16, B, 5, 5)."""
     return np.moveaxis(columns.reshape(len(columns), 16, 5, 5, -1), -1, 2)
 
 
@@ -147,13 +147,13 @@ GRADIENTS = {"svm": svm_gradient, "lenet5": lenet5_gradient}
 
 
 def load(problem: Problem, dtype: str = "float32") -> np.ndarray:
-    """The images as the models see them."""
+    """The images as inputs of the models."""
     pixels = normalise(problem.model, problem.images, dtype)
     return augmented(pixels) if problem.model == "svm" else pixels
 
 
 def run(problem: Problem, dtype: str = "float32", loaded: np.ndarray | None = None) -> Trajectory:
-    """All iterations of all runs, a block of runs side by side."""
+    """All iterations of all runs, block by block."""
     images = load(problem, dtype) if loaded is None else loaded
     finished = [_run_block(block, images) for block in blocks(problem, RUNS_AT_ONCE[problem.model])]
     weights, fired = (np.concatenate(part) for part in zip(*finished, strict=True))
@@ -161,7 +161,7 @@ def run(problem: Problem, dtype: str = "float32", loaded: np.ndarray | None = No
 
 
 def _run_block(problem: Problem, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The final weights (R, m, n) and who fired (R, K, m)."""
+    """The final weights (R, m, n) and broadcasts (R, K, m)."""
     _, devices, size = problem.weights.shape
     write_gradient, labels = GRADIENTS[problem.model], problem.labels
     weights = problem.weights.astype(images.dtype)

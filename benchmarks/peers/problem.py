@@ -1,4 +1,4 @@
-"""What every peer is given and gives back, and the few facts that all of them need.
+"""Arguments and results of all peers, and functions that they share.
 
 Symbols are those of arXiv 2204.03726. The graph does not change, so no link is ever new (Event 1).
 """
@@ -13,8 +13,8 @@ import numpy as np
 CLASSES = 10
 PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
-# What a flat row holds: the weights of a layer as (outputs, inputs), then its biases.
-# The SVM has its biases as the weights of one last input instead, which is always 1.
+# The layout of a flat row: the weights of a layer as (outputs, inputs), then its biases.
+# The SVM has its biases as the weights of an additional input instead, which is always 1.
 SVM_SHAPES = [(CLASSES, 785)]
 LENET5_SHAPES = [
     shape
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """What the runs did."""
+    """The results of the runs."""
 
     weights: np.ndarray  # (R, m, n), W(K)
     fired: np.ndarray  # (R, K, m) bool, v_i(k)
@@ -60,7 +60,7 @@ def metropolis_weights(adjacency: np.ndarray) -> np.ndarray:
 
 
 def transmission_time(problem: Problem, fired: np.ndarray) -> np.ndarray:
-    """(1/m) Σ_i (Σ_j v_ij / d_i)·n/b_i of every iteration, from who fired (R, K, m).
+    """(1/m) Σ_i (Σ_j v_ij / d_i)·n/b_i of every iteration, from the broadcasts (R, K, m).
 
     A device uses all of its links if it fires itself, otherwise those to neighbours that do.
     """
@@ -73,7 +73,7 @@ def transmission_time(problem: Problem, fired: np.ndarray) -> np.ndarray:
 
 
 def normalise(model: str, images: np.ndarray, dtype: str) -> np.ndarray:
-    """Raw images to (x/255 − 0.1307)/0.3081; LeNet5 has them framed with background to 32×32."""
+    """Normalised images (x/255 − 0.1307)/0.3081, padded with background to 32×32 for LeNet5."""
     frame = 2 if model == "lenet5" else 0
     pixels = np.pad(images, ((0, 0), (frame, frame), (frame, frame))).astype(dtype)
     pixels *= 1 / (255 * PIXEL_STD)
@@ -88,7 +88,7 @@ def augmented(pixels: np.ndarray) -> np.ndarray:
 
 
 def blocks(problem: Problem, size: int) -> Iterator[Problem]:
-    """The runs, at most `size` at a time: their models then stay in the processor's cache."""
+    """The runs, at most `size` at a time, so that their models stay in the processor's cache."""
     for start in range(0, len(problem.weights), size):
         part = slice(start, start + size)
         yield problem._replace(

@@ -1,4 +1,4 @@
-"""Where PyTorch computes: on a GPU if it has one."""
+"""The device of PyTorch: a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def wait(result: torch.Tensor) -> torch.Tensor:
-    """The result when it is there."""
+    """The result, after waiting for it."""
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()
     return result

@@ -1,4 +1,4 @@
-"""EF-HC in the usual PyTorch style: a module and an optimizer a device, and loops over devices."""
+"""EF-HC in common PyTorch style: a module and an optimizer per device, and loops over devices."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_module(model: str) -> nn.Module:
 @torch.no_grad()
 def load_row(model: str, module: nn.Module, row: torch.Tensor) -> nn.Module:
     """The module with its parameters taken from a flat row."""
-    if model == "svm":  # the row has each class's bias behind its weights
+    if model == "svm":  # in the row, the bias of each class follows its weights
         table = row.view(CLASSES, -1)
         row = torch.cat([table[:, :-1].flatten(), table[:, -1]])
     vector_to_parameters(row.clone(), module.parameters())
@@ -62,7 +62,7 @@ def to_row(model: str, module: nn.Module) -> torch.Tensor:
 
 
 class Device:
-    """Device i: its model w_i, the optimizer of it, and its last broadcast ŵ_i."""
+    """Device i: its model w_i, its optimizer, and its last broadcast ŵ_i."""
 
     def __init__(self, model: str, row: torch.Tensor, threshold: float):
         self.module = load_row(model, make_module(model).to(row), row)
@@ -77,7 +77,7 @@ class Device:
         return parameters_to_vector(self.module.parameters())
 
     def wants_to_broadcast(self, vector: torch.Tensor, rate: float) -> bool:
-        """Event 2: has w_i moved far enough, n^(-1/2)·‖w_i − ŵ_i‖ ≥ r·ρ_i·γ(k)?"""
+        """Event 2: whether w_i has moved far enough, n^(-1/2)·‖w_i − ŵ_i‖ ≥ r·ρ_i·γ(k)."""
         deviation = torch.linalg.vector_norm(vector - self.last_broadcast) / len(vector) ** 0.5
         return deviation.item() >= self.threshold * rate
 
@@ -87,11 +87,11 @@ class Device:
         self.loss(self.module(images), labels).backward()
 
     def aggregate(self, mixed: torch.Tensor) -> None:
-        """Event 3: take the average with the neighbours' models."""
+        """Event 3: replace the model by the average with those of its neighbours."""
         vector_to_parameters(mixed, self.module.parameters())
 
     def descend(self, rate: float) -> None:
-        """Event 4."""
+        """Event 4: gradient descent."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
@@ -118,7 +118,7 @@ def run(
 def _run_one(
     problem: Problem, run: int, images: torch.Tensor, labels: torch.Tensor
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The final weights (m, n) of one run, and who fired (K, m)."""
+    """The final weights (m, n) and broadcasts (K, m) of one run."""
     adjacency, samples = problem.adjacency[run], torch.from_numpy(problem.samples[run]).to(DEVICE)
     link_weight = metropolis_weights(adjacency).tolist()
     neighbours = [np.flatnonzero(row).tolist() for row in adjacency]

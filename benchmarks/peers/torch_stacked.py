@@ -1,9 +1,9 @@
 """EF-HC in PyTorch with the models of all devices and runs stacked in one tensor.
 
-Automatic differentiation runs once for all of them: the sum of their losses has each model's own
-gradient in its place. In a single run `torch.func.vmap(grad(...))` took about twice as long, and
-grouped convolutions longer than these patches; in a batch of runs they were much alike, and
-`torch.compile` was no gain. The sizes of blocks were tuned on two cores with 32 MB of cache.
+Automatic differentiation runs once for all of them: the gradient of the sum of their losses contains
+each model's own gradient. In a single run `torch.func.vmap(grad(...))` took about twice as long, and
+grouped convolutions longer than these patches; in a batch of runs they were similar, and
+`torch.compile` was not faster. The sizes of blocks were tuned on two cores with 32 MB of cache.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def gradients(
 
 
 def load(problem: Problem, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor]:
-    """The images as the models see them, and their labels."""
+    """The images as inputs of the models, and their labels."""
     pixels = normalise(problem.model, problem.images, dtype)
     images = torch.from_numpy(augmented(pixels) if problem.model == "svm" else pixels)
     return images.to(DEVICE), torch.from_numpy(problem.labels.astype(np.int64)).to(DEVICE)
@@ -100,7 +100,7 @@ def run(
     dtype: str = "float32",
     loaded: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> Trajectory:
-    """All iterations of all runs, a block of runs side by side."""
+    """All iterations of all runs, block by block."""
     images, labels = loaded or load(problem, dtype)
     finished = [
         _run_block(block, images, labels) for block in blocks(problem, RUNS_AT_ONCE[problem.model])
@@ -113,7 +113,7 @@ def run(
 def _run_block(
     problem: Problem, images: torch.Tensor, labels: torch.Tensor
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The final weights (R, m, n) and who fired (R, K, m)."""
+    """The final weights (R, m, n) and broadcasts (R, K, m)."""
     size = problem.weights.shape[-1]
     weights = torch.tensor(problem.weights, dtype=images.dtype, device=DEVICE)
     last_broadcast, spare = weights.clone(), torch.empty_like(weights)

@@ -1,1 +1,1 @@
-"""What `efhc bench` can measure; each suite has `run(quick, say)`, which returns its report."""
+"""Suites of `efhc bench`; each has `run(quick, say)`, which returns its report."""

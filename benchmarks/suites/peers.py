@@ -1,4 +1,4 @@
-"""Ours against what a user could pick instead, and against what the machine can do."""
+"""Comparison with other implementations and with the limits of the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.report import Verdict
 from benchmarks.timing import Contender, alternate
 
 PEERS = {
-    "torch_modules": "(a) PyTorch, a module a device",
+    "torch_modules": "(a) PyTorch, one module per device",
     "torch_stacked": "(b) PyTorch, stacked",
     "numpy_stacked": "(c) NumPy, stacked",
 }
@@ -21,20 +21,20 @@ NAMES = {"svm": "SVM", "lenet5": "LeNet5"}
 
 
 class Work(NamedTuple):
-    """One line of the comparison."""
+    """One workload of the comparison."""
 
     model: str
-    runs: int  # 1 is what `efhc run` does, more what `efhc sweep` does
-    iterations: int  # even, as the program takes two at a time
-    checked: int  # iterations in 64 bits before anything is timed
+    runs: int  # 1 as in `efhc run`, more as in `efhc sweep`
+    iterations: int  # even, because the program unrolls two at a time
+    checked: int  # iterations of the check in 64 bits
     rounds: int
-    module_runs: int = 1  # runs of the batch that (a) does, one after the other as always
-    test_images: int = 0  # to evaluate on; 0 leaves evaluation out
+    module_runs: int = 1  # runs of the batch that (a) computes, one after the other
+    test_images: int = 0  # test images to evaluate; 0 for no evaluation
     full_data: bool = True
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The workload in words."""
         return f"{NAMES[self.model]}, {'one run' if self.runs == 1 else f'batch of {self.runs}'}"
 
 
@@ -53,11 +53,11 @@ QUICK = [
 
 
 def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measure every line, each in a process of its own, and judge."""
+    """Measure every workload in a separate process, and compare with the targets."""
     began, parts = now(), []
     clock = time.perf_counter()
     for work in QUICK if quick else FULL:
-        say(f"{work.name}: ours and {len(PEERS)} others, {work.iterations} iterations, in turns")
+        say(f"{work.name}: ours and {len(PEERS)} others, {work.iterations} iterations, alternating")
         parts.append(in_own_process(measure, work))
     works = [work for part in parts for work in part["works"]]
     return {
@@ -73,13 +73,13 @@ def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def measure(work: Work) -> dict[str, Any]:
-    """One line, in a process whose JAX has not started yet: agreement first, then time."""
+    """Measure one workload in a process whose JAX has not started: agreement first, then time."""
     start(work.runs)
     return measure_here(work)
 
 
 def measure_here(work: Work) -> dict[str, Any]:
-    """The same with JAX as it is."""
+    """The same in this process."""
     import jax
 
     from benchmarks.agreement import check_agreement, check_evaluation
@@ -154,7 +154,7 @@ def _does(work: Callable[..., Any], *arguments: Any) -> Contender:
 def _time_iterations(
     work: Work, ours: Any, problem: Any, peers: dict[str, ModuleType]
 ) -> tuple[dict[str, Any], dict[str, float], float]:
-    """Seconds a run-iteration of everybody, the rates of matrix products, and links in use."""
+    """Seconds per run-iteration of each contender, rates of matrix products, and links in use."""
     from benchmarks.limits import matrix_products, pass_over_models, product_flops
     from benchmarks.peers.problem import blocks
 
@@ -184,7 +184,7 @@ def _time_iterations(
 def _evaluation(
     work: Work, ours: Any, problem: Any, data: Any, peers: dict[str, ModuleType]
 ) -> dict[str, Any]:
-    """Seconds of an evaluation of all devices, on the models before the first iteration."""
+    """Seconds of an evaluation of all devices, with the initial models."""
     from benchmarks.limits import forward_flops, matrix_products, product_flops
     from benchmarks.ours import evaluation
 
@@ -210,12 +210,12 @@ def _evaluation(
 
 
 class Target(NamedTuple):
-    """What a line is to reach; None where nothing is asked."""
+    """Targets of a workload; None without a target."""
 
     modules: float | None  # times faster than (a)
     stacked: float  # times faster than the faster of (b) and (c)
     passes: float | None = None  # at most this many times a pass over W and Ŵ
-    rate: float | None = None  # at least this share of the rate of matrix products
+    rate: float | None = None  # at least this fraction of the rate of matrix products
 
 
 TARGETS = {
@@ -229,7 +229,7 @@ TARGETS = {
 
 
 def verdicts(works: list[dict[str, Any]]) -> list[Verdict]:
-    """Every target beside what was measured."""
+    """Every target with the measured value."""
     found = []
     for work in works:
         kind = "batch" if work["runs"] > 1 else "one run"

@@ -1,4 +1,4 @@
-"""How the time of an iteration grows with m, runs in a batch, n and mini-batch, beside its limit."""
+"""Time per iteration against m, runs in a batch, n and mini-batch size, with its limit."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ DEGREE = 10  # mean number of neighbours
 
 
 class Point(NamedTuple):
-    """One measurement; the axis names the field that the others of its line differ in."""
+    """One measurement; the axis names the field that varies along its line."""
 
     axis: str
     model: str = "svm"
     devices: int = 10
     runs: int = 1
-    side: int = 28  # of an image; it decides n
+    side: int = 28  # side of an image, which determines n
     batch_size: int = 1
 
     @property
     def iterations(self) -> int:
-        """Even, and fewer where each takes longer."""
+        """Number of iterations: even, and smaller if each takes longer."""
         work = self.devices * self.runs * self.side**2 * (30 if self.model == "lenet5" else 1)
         return int(np.clip(2 * (4_000_000 // (work * max(1, self.batch_size // 8))), 4, 200))
 
     @property
     def samples(self) -> int:
-        """Training images: enough for every device."""
+        """Number of training images: enough for every device."""
         return max(1000, 6 * self.devices, 2 * self.devices * self.batch_size)
 
 
 def points(quick: bool) -> list[Point]:
-    """All of them, in lines from small to large."""
+    """All points, in lines from small to large."""
     if quick:
         devices, sides, runs = [10, 100, 1000], [8, 28, 64], [1, 4, 16]
         batches, lenet5_runs, lenet5_batches = [1, 8, 64], [1, 4], [1, 8]
@@ -85,18 +85,18 @@ def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
         "product_rates": [first["product_rate"], second["product_rate"]],
         "points": found,
         "grid": grid,
-        "verdicts": [],  # nothing is asked here but that it is seen
+        "verdicts": [],  # there are no targets
     }
 
 
 def measure(wanted: list[Point], rounds: int) -> dict[str, Any]:
-    """Some points, in a process whose JAX has not started yet."""
+    """Measure some points in a process whose JAX has not started."""
     start(max(point.runs for point in wanted))
     return measure_here(wanted, rounds)
 
 
 def measure_here(wanted: list[Point], rounds: int) -> dict[str, Any]:
-    """The same with JAX as it is."""
+    """The same in this process."""
     from benchmarks.limits import matrix_products, product_flops
     from benchmarks.timing import alternate
     from efhc_jax.layout import choose_layout
@@ -105,7 +105,7 @@ def measure_here(wanted: list[Point], rounds: int) -> dict[str, Any]:
     products = alternate(matrix_products(layout), rounds)
     rate = max(product_flops(name, layout) / timing.best for name, timing in products.items())
     measured: dict[Point, dict[str, Any]] = {}
-    for point in wanted:  # one that is part of several lines is measured once
+    for point in wanted:  # a point of several lines is measured once
         work = point._replace(axis="")
         if work not in measured:
             measured[work] = _measure_point(work, rounds, rate)
@@ -114,7 +114,7 @@ def measure_here(wanted: list[Point], rounds: int) -> dict[str, Any]:
 
 
 def _placed(point: Point, measured: dict[str, Any]) -> dict[str, Any]:
-    """What was measured as a point of its line."""
+    """The measurement as a point of its line."""
     return measured | {"axis": point.axis, "x": measured[point.axis]}
 
 
@@ -161,7 +161,7 @@ def _measure_point(point: Point, rounds: int, product_rate: float) -> dict[str, 
 def random_links(devices: int, degree: int = DEGREE) -> np.ndarray:
     """A connected graph (link, 2) of about this mean degree: several rings through all devices.
 
-    Among few devices rings share links, so the degree is smaller there.
+    For few devices the rings share links, so the degree is smaller.
     """
     rng = np.random.default_rng(devices)
     rings = [rng.permutation(devices) for _ in range(degree // 2)]
@@ -170,7 +170,7 @@ def random_links(devices: int, degree: int = DEGREE) -> np.ndarray:
 
 
 def time_grid() -> dict[str, Any]:
-    """The 4 × 3 × 3 × 2 × 5 grid twice: the first time with compilation, the second without."""
+    """The times of the 4 × 3 × 3 × 2 × 5 grid, run with compilation and then without."""
     from benchmarks.data import images_of_paper
     from efhc_jax.config import Experiment
     from efhc_jax.program import advance

@@ -1,4 +1,4 @@
-"""How long a user waits: for the help, and for the first iteration of a run."""
+"""Time until the help is shown, and until the first iterations of a run."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def seconds_of_help() -> float:
-    """From the command to its end."""
+    """Seconds of `efhc --help`."""
     began = time.perf_counter()
     subprocess.run([*_command(), "--help"], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
 def seconds_to_first_iterations(dataset: str, folder: Path) -> float:
-    """From the command to the moment when its progress bar shows iterations.
+    """Seconds from the command until its progress bar shows iterations.
 
-    The bar moves once a chunk of iterations is done and the first evaluation before it, so this is a
-    little more than the first iteration takes. Compiled programs are kept in the folder.
+    The bar moves after the first evaluation and a chunk of iterations, so this is a little more than the
+    time of the first iteration. Compiled programs are cached in the folder.
     """
     environment = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
@@ -97,12 +97,12 @@ def seconds_to_first_iterations(dataset: str, folder: Path) -> float:
 
 
 def _written_to(screen: int) -> Iterator[bytes]:
-    """All that was written to a terminal so far, again and again until it is closed."""
+    """The output of a terminal so far, repeatedly until it is closed."""
     seen = b""
     while True:
         try:
             more = os.read(screen, 4096)
-        except OSError:  # how Linux says that the other side is closed
+        except OSError:  # on Linux, the other side is closed
             return
         if not more:
             return
@@ -116,7 +116,7 @@ def _command() -> list[str]:
 
 
 def verdicts(starts: list[dict[str, Any]]) -> list[Verdict]:
-    """Every target beside what was measured."""
+    """Every target with the measured value."""
     return [
         Verdict(one["what"], "seconds", min(one["samples"]), TARGETS[one["what"]], at_least=False)
         for one in starts
