@@ -25,7 +25,7 @@ class Agreement(NamedTuple):
     broadcasts: int  # total number, the same for all
 
     def to_dict(self) -> dict[str, Any]:
-        """For the report."""
+        """The differences for the JSON report."""
         return self._asdict()
 
 

@@ -439,7 +439,7 @@ def test_decay_fit_leaves_out_what_has_no_logarithm():
     assert found.exponent == pytest.approx(1.0)
     assert math.isnan(theory.decay_fit([0, 10], [1.0, 0.5]).exponent)
     assert math.isnan(theory.decay_fit([0, 10, 20, 30], [1.0, 0, 0, 0]).exponent)
-    with pytest.raises(ExperimentError, match="one for each"):
+    with pytest.raises(ExperimentError, match="give equal shapes"):
         theory.decay_fit([1, 2], [1.0])
 
 

@@ -66,7 +66,7 @@ def test_a_folder_is_verified_whole(tmp_path, capsys):
         efhc.save(run, tmp_path / name)
     assert main(["verify", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert out.count("every bit the same") == 2
+    assert out.count("all bitwise equal") == 2
     run.train_loss[0] += 1
     efhc.save(run, tmp_path / "two.nc")
     assert main(["verify", str(tmp_path)]) == 1

@@ -62,11 +62,11 @@ def _print(found: Verification) -> None:
     console = Console()
     which = "the run" if found.of == 1 else f"{found.runs:,} of {found.of:,} runs"
     if found.agrees:
-        console.print(f"agrees: {which} again, {found.values:,} values, every bit the same")
+        console.print(f"agrees: {which}, {found.values:,} values, all bitwise equal")
     else:
         count = len(found.differences)
         shown = f", the earliest {_MOST_LINES} of {count:,}" if count > _MOST_LINES else ""
-        console.print(f"does not agree: {which} again, {found.values:,} values{shown}")
+        console.print(f"does not agree: {which}, {found.values:,} values{shown}")
         for one in found.differences[:_MOST_LINES]:
             console.print(_line(one), highlight=False, soft_wrap=True, markup=False)
     for line in found.circumstances:

@@ -56,7 +56,7 @@ def test_a_directory_is_refused_where_none_is_read(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["fashion_mnist_mini", "synthetic"])
 def test_there_is_nothing_to_fetch_for_what_is_at_hand(name: str) -> None:
-    with pytest.raises(ExperimentError, match=f"dataset='{name}'.*to fetch are: fashion_mnist$"):
+    with pytest.raises(ExperimentError, match=f"dataset='{name}'.*can be fetched are: fashion_mnist$"):
         fetch(name)
 
 

@@ -89,7 +89,7 @@ def test_an_unknown_split_is_refused_with_the_known_ones() -> None:
 
 
 def test_no_devices_are_refused() -> None:
-    with pytest.raises(ExperimentError, match="devices=0: at least 1"):
+    with pytest.raises(ExperimentError, match="devices=0: give a whole number"):
         split("iid", balanced_labels(10), devices=0)
 
 

@@ -34,7 +34,7 @@ def test_a_good_one_is_returned_as_it_is(kind: type) -> None:
         ),
         (
             {"test_images": np.zeros((8, 4, 4), np.uint8)},
-            r"train on are \(3, 3\); give images of one size",
+            r"training images are \(3, 3\); give images of one size",
         ),
         ({"train_labels": LABELS[:7]}, r"int32 \(7,\) from 0 for 8 images; give one label per image"),
         ({"test_labels": LABELS - 1}, r"test_labels of 'mine': int32 \(8,\) from -1 for 8 images"),
