@@ -73,7 +73,7 @@ class Experiment:
     eval_every: int = 300
     """Number of iterations between evaluations on the test set."""
     early_evaluations: int = 0
-    """Number of extra evaluations before the first, at 1/2, 1/4, 1/8, … of eval_every."""
+    """Number of extra evaluations early in the run, at 1/2, 1/4, 1/8, … of eval_every."""
     graph: str = "geometric"
     """Topology: geometric, ring, complete, star, grid, exponential, erdos_renyi, watts_strogatz,
     barabasi_albert, or file (from graph_file)."""
@@ -114,11 +114,11 @@ class Experiment:
     norm_order: float = 2.0
     """Order q of the norm in the trigger, 1 or more; inf for the largest entry."""
     learning_rate: float = 1.0
-    """a in α(k) = a / (b + k)^c; the thresholds decay with it, γ = α."""
+    """Scale a of the step size α(k) = a / (b + k)^c; thresholds decay with it, γ = α."""
     learning_rate_offset: float = 1.0
-    """b in α(k)."""
+    """Offset b of the step size α(k)."""
     learning_rate_decay: float = 0.5
-    """c in α(k)."""
+    """Exponent c of the step size α(k)."""
     budgets: tuple[float, ...] = ()
     """Cumulative transmission times at which to evaluate the accuracy."""
     seed: int = 0

@@ -16,7 +16,7 @@ class Animate:
     """Draw the network of a run over time as a GIF, from a result recorded with --audit."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """Result file (netCDF)."""
+    """Result file (netCDF), or a folder that contains one."""
     select: Annotated[tuple[str, ...], tyro.conf.arg(metavar="AXIS=VALUE …")] = ()
     """Run of a sweep to show."""
     frames: int = 120

@@ -17,7 +17,7 @@ class Audit:
     """Check the paper's Theorem 1 and its assumptions on a run recorded with `efhc run --audit`."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """Result file (netCDF)."""
+    """Result file (netCDF), or a folder that contains one."""
     out: OptionalFile = None
     """Figure of the consensus error and of F(w̄) − F* to write: .png, .pdf or .svg."""
     data_dir: OptionalFolder = None

@@ -25,12 +25,11 @@ class Bench:
     """
 
     suite: Literal["all", "peers", "scaling", "startup"] = "all"
-    """peers: comparison with other implementations (needs PyTorch); scaling: cost against the number of
-    devices, runs, parameters and samples; startup: time before the first iteration."""
+    """peers: other implementations (needs PyTorch); scaling: larger problems; startup: time to start."""
     out: Folder = Path("out/bench")
     """Folder for the results: a JSON, Markdown and PNG file per suite."""
     quick: bool = False
-    """Run a small version of each suite for a few minutes, to test it; the numbers mean little."""
+    """Run a small version of each suite in a few minutes, as a test; its numbers are not meaningful."""
 
     def execute(self) -> None:
         """Run the suites, then print, store and plot the results."""
