@@ -24,7 +24,7 @@ CONVEX = ("svm", "logistic", "quadratic")
 _CLOSE_ENOUGH = 1e-5  # the search ends when F* is known to this precision
 _MOST_ITERATIONS = 450  # of the solver
 _SMOOTHINGS = (1.0, 0.1, 0.01)  # of the hinge loss, whose kinks would stop the solver
-_RIDGE = 1e-6  # smallest variance of the inputs that is rescaled, relative to the largest
+_RIDGE = 1e-6  # added to the variances of the inputs, relative to the largest
 _SAMPLES_AT_ONCE = 1_000
 
 

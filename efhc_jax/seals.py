@@ -15,7 +15,7 @@ from efhc_jax.errors import DataError
 _MARK = b"\nefhc-jax crc32 "
 _LENGTH = len(_MARK) + 9  # eight digits and a newline
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_PLACE_OF_END = {0: 40, 1: 44, 2: 28, 3: 28}  # offset of the length of the data, by HDF5 version
+_PLACE_OF_END = {0: 40, 1: 44, 2: 28, 3: 28}  # offset of the length of the data, by superblock version
 
 
 def sealed(content: bytes | memoryview) -> bytes:

@@ -111,7 +111,7 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     new = State(
         weights=new_weights,
         last_broadcast=new_broadcast,
-        # Computed here and not in the next iteration, while both are in the cache.
+        # Computed here and not in the next iteration, because both are in use here anyway.
         deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
         adjacency=inputs.adjacency,
         broadcasts=state.broadcasts + choice.fired,

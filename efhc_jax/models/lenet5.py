@@ -115,7 +115,7 @@ def _at_once(layer: _Layer, x: _Image) -> _Image:
 
 
 def _line_by_line(layer: _Layer, x: _Image) -> _Image:
-    """The same one line of the pooled image at a time, so that its patches fit a CPU's cache.
+    """The same, one line of the pooled image at a time, so that its patches fit a CPU's cache.
 
     The lines of the image come first, and each point is stored with the four to its right, so that the
     patches of a line are five consecutive lines.
