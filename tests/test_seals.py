@@ -65,7 +65,7 @@ def test_a_run_is_in_order(run):
         (lambda run: run.assign_attrs(axes='["r"]'), "axis r"),
         (lambda run: run.isel(device=slice(0)), "empty"),
         (lambda run: run.isel(step=slice(2)), "impossible times"),
-        (lambda run: run.drop_vars("iteration"), "when"),
+        (lambda run: run.drop_vars("iteration"), "evaluations are missing"),
         (lambda run: run.assign(train_loss=run.train_loss.astype(str)), "numbers"),
         (lambda run: run.assign(diverged_at=((), float("inf"))), "diverged_at"),
     ],
