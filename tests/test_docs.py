@@ -256,6 +256,6 @@ def test_a_flag_and_its_description_stay_together(reference):
     about = reference.help_of("plot")
     flags = {flag.name: flag.description for group in about.groups.values() for flag in group}
     assert flags["--y STR"].startswith("Variable to plot.")
-    assert flags["FILE"].startswith("The netCDF file, or a folder with one.")
+    assert flags["FILE"].startswith("Result file (netCDF), or a folder that contains one.")
     described = reference.help_of("run").groups["experiment options"]
     assert all(flag.description.endswith(")") for flag in described)
