@@ -164,7 +164,7 @@ function auditPart(study, state) {
   const box = element("div");
   state.listeners.push(() => {
     const found = study.runs[keys(study, state.place).one]?.audit;
-    if (!found) return box.replaceChildren(element("p", { class: "soft" }, study.audited ? "The audit is shown only for the first seed." : `Not recorded; run again with ${flag}.`));
+    if (!found) return box.replaceChildren(element("p", { class: "soft" }, study.audited ? "The audit is shown only for the first seed." : `Not recorded; ${flag} records it.`));
     const head = ["assumption or claim", "verdict", "measured"].map((title) => element("th", { scope: "col" }, title));
     const body = found.map(([name, words, figure]) => element("tr", {}, element("td", {}, name), verdict(words), element("td", {}, figure)));
     box.replaceChildren(element("div", { class: "card scroll" }, element("table", { class: "audit" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))));
