@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
+from jax.sharding import Mesh
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is not installed
@@ -19,12 +20,29 @@ from benchmarks.peers import numpy_stacked
 from benchmarks.suites import peers, scaling, startup
 from efhc_jax.cli import bench, main
 from efhc_jax.config import Experiment
+from efhc_jax.data import load_dataset
 from efhc_jax.errors import EfhcError
 from efhc_jax.layout import SINGLE, Layout
 from efhc_jax.models import make_model
 from efhc_jax.network import make_network
+from efhc_jax.program import laid_out, make_spec
 
 PARAMETERS = {"svm": 7850, "lenet5": 61_706}
+
+
+def test_a_batch_is_the_program_of_a_sweep(monkeypatch):
+    """Also where the devices of each run are spread over accelerators."""
+    mesh = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("runs", "rows"))
+    layout = Layout(mesh, devices=6)
+    monkeypatch.setattr(ours, "choose_layout", lambda *_: layout)
+    seen = []
+    monkeypatch.setattr(ours, "_compile", lambda experiment, spec, *_: seen.append(spec))
+    experiment = Experiment(dataset="synthetic", devices=6, iterations=4)
+    data = load_dataset("synthetic")
+    ours.batch_of(experiment, data, iterations=4, runs=2)
+    fitted, _ = layout.fitted(2)
+    assert seen == [laid_out(make_spec(experiment, data), fitted)]
+    assert seen[0].rules.rows is mesh
 
 
 # Work ------------------------------------------------------------------------------------------------
