@@ -23,6 +23,7 @@ from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import written_whole
 from efhc_jax.history import Record
 from efhc_jax.integrity import what_is_wrong
+from efhc_jax.ownership import file_digests
 from efhc_jax.policies import POLICIES, Policy, Situation
 from efhc_jax.seals import read_sealed, sealed
 
@@ -292,6 +293,13 @@ def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
     result.attrs["policies"] = json.dumps(noted)
 
 
+def note_files(result: xarray.Dataset, experiments: Iterable[Experiment]) -> None:
+    """Note the contents of the files that the graphs come from, if they do."""
+    digests = file_digests(experiments)
+    if digests:
+        result.attrs["files"] = json.dumps(digests)
+
+
 def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
     """The data that a result was made with.
 
@@ -327,6 +335,28 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+def check_holds_no_more(path: Path, *, audit: bool, trace: bool) -> None:
+    """Raise if a stored run has what the one that is to replace it will not have.
+
+    Raises:
+        ExperimentError: it was made with an audit or a trace, and the new one is not.
+    """
+    if not path.is_file():
+        return
+    with contextlib.suppress(DataError):  # a damaged file is no loss
+        stored = load(path)
+        if "weights" in stored and not trace:
+            raise ExperimentError(
+                f"out={path}: holds this run with its trace, which would be lost; "
+                "give --trace too, or another --out"
+            )
+        if "fired" in stored and not (audit or trace):
+            raise ExperimentError(
+                f"out={path}: holds this run with what an audit needs, which would be lost; "
+                "give --audit too, or another --out"
+            )
 
 
 def file_stem(experiment: Experiment) -> str:

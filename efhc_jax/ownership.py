@@ -1,0 +1,112 @@
+"""Which work a stored part belongs to: everything that its values depend on.
+
+Finished batches and checkpoints carry this with them. A part of other work is refused, with the
+differences.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from efhc_jax.config import Experiment
+from efhc_jax.errors import DataError
+
+_PACKAGES = ("efhc-jax", "jax", "jaxlib", "numpy")  # whose versions may change a value
+_MOST_FILE_BYTES = 2**31
+
+
+def owner(
+    experiment: Experiment, digests: dict[str, str], *, audit: bool, bits: int, **more: Any
+) -> dict[str, Any]:
+    """What the values of some runs depend on, as plain JSON.
+
+    Args:
+        experiment: the settings that they share.
+        digests: of their datasets, by name.
+        audit: whether they keep what an audit needs.
+        bits: of their numbers.
+        **more: anything else that tells them from others, such as the axes of a sweep.
+    """
+    found = {
+        "experiment": json.loads(experiment.to_json()),
+        "data": digests,
+        "files": file_digests([experiment]),
+        "audit": audit,
+        "bits": bits,
+        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
+    }
+    return json.loads(json.dumps(found | more))
+
+
+def file_digests(experiments: Iterable[Experiment]) -> dict[str, str]:
+    """A checksum of every file that the experiments read their graphs from.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    names = {experiment.graph_file for experiment in experiments} - {""}
+    return {name: file_digest(name) for name in sorted(names)}
+
+
+def file_digest(name: str) -> str:
+    """A checksum of a file's contents."""
+    path = Path(name)
+    if not path.is_file():
+        raise DataError(f"graph_file={name}: no such file")
+    try:
+        if path.stat().st_size > _MOST_FILE_BYTES:
+            raise DataError(f"graph_file={name}: is too large for a file with graphs")
+        return f"{zlib.crc32(path.read_bytes()):08x}"
+    except OSError as error:
+        raise DataError(f"graph_file={name}: cannot be read ({error.strerror})") from None
+
+
+def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Where two owners differ, in words.
+
+    A setting that did not exist then had the value that is its default now. What an earlier version of
+    the package did not note cannot differ.
+    """
+    default = {"experiment": json.loads(Experiment().to_json()), "axes": {}}
+    found = []
+    for part in ("experiment", "axes"):
+        old, new = (default[part] | _mapping(owner.get(part)) for owner in (then, now))
+        for name in sorted(set(old) | set(new)):
+            if old.get(name) != new.get(name):
+                found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
+    data = then.get("data")  # once a digest alone, and none where the dataset was named
+    known = list(_mapping(now.get("data")).values()) if isinstance(data, str) else [now.get("data")]
+    if data is not None and data not in known:
+        found.append("the data are different")
+    if isinstance(then.get("files"), dict):
+        for name, digest in _mapping(now.get("files")).items():
+            if then["files"].get(name) != digest:
+                found.append(f"the contents of {name} are different")
+    if then.get("bits") != now.get("bits"):
+        found.append(f"numbers have {then.get('bits')} bits there and {now.get('bits')} here")
+    if then.get("audit", False) != now.get("audit", False):
+        found.append("one keeps what an audit needs and the other does not")
+    old, new = _mapping(then.get("versions")), _mapping(now.get("versions"))
+    for name in sorted(set(old) & set(new)):
+        if old[name] != new[name]:
+            found.append(f"{name} is {old[name]} there and {new[name]} here")
+    for name in ("batch", "number"):
+        if name in then and name in now and then[name] != now[name]:
+            found.append(f"{_NAMES[name]} is {then[name]} there and {now[name]} here")
+    return found
+
+
+_NAMES = {"batch": "the size of a batch", "number": "the number of the batch"}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _shown(part: dict[str, Any], name: str) -> str:
+    return json.dumps(part[name]) if name in part else "not swept"
