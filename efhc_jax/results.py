@@ -30,6 +30,8 @@ from efhc_jax.seals import read_sealed, sealed
 if TYPE_CHECKING:
     import xarray
 
+_MOST_COMPRESSED = 1100  # times; the compression of netCDF reaches 1,032
+
 FORMAT = 1  # of the stored files; a file with a larger number is from a newer version
 
 DIMENSIONS = {
@@ -207,7 +209,10 @@ def load(path: str | Path) -> xarray.Dataset:
     content = read_sealed(path)
     try:
         with _quiet(), xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as stored:
+            _check_size(path, stored.nbytes, len(content))
             dataset = stored.load()
+    except DataError:
+        raise
     except Exception as error:  # the HDF5 stack raises many kinds
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path}: cannot be read as netCDF ({reason})") from None
@@ -325,6 +330,15 @@ def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
             f"and {noted} there); give the same data as data=…"
         )
     return data
+
+
+def _check_size(path: Path, declared: int, stored: int) -> None:
+    """Raise if a file says that it holds more than it can, before anything is made room for."""
+    if declared > _MOST_COMPRESSED * stored + 2**24:
+        raise DataError(
+            f"{path}: is damaged (it declares {declared / 1e9:.1f} GB, more than "
+            f"{stored / 1e6:.2f} MB can hold)"
+        )
 
 
 @contextlib.contextmanager
