@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import shutil
 import sys
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from efhc_jax.errors import DataError
+from efhc_jax.ownership import differences
 
-FORMAT = 2  # version of the layout of a checkpoint
+FORMAT = 3  # version of the layout of a checkpoint
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
 
@@ -26,13 +29,15 @@ class Checkpoints:
     Args:
         folder: the folder of the checkpoints; `clear` removes it.
         seconds: minimum time between checkpoints.
-        belongs_to: identifies the run; a checkpoint of another run is rejected.
+        belongs_to: the result of `ownership.owner`; a checkpoint of other work is rejected.
     """
 
-    def __init__(self, folder: str | Path, seconds: float = 60.0, belongs_to: str = ""):
+    def __init__(
+        self, folder: str | Path, seconds: float = 60.0, belongs_to: Mapping[str, Any] | None = None
+    ):
         self.folder = Path(folder).absolute()
         self.seconds = seconds
-        self._owner = zlib.crc32(belongs_to.encode())
+        self._owner = dict(belongs_to or {})
         self._last = time.monotonic()
         self._manager: Any = None
 
@@ -48,8 +53,10 @@ class Checkpoints:
         """
         import orbax.checkpoint as ocp
 
-        label = {"format": FORMAT, "owner": self._owner, "checksum": _checksum(tree)}
-        labelled = {"label": {name: np.int64(value) for name, value in label.items()}, "tree": tree}
+        owner = np.frombuffer(json.dumps(self._owner).encode(), np.uint8)
+        checksum = np.int64(_checksum({"owner": owner, "tree": tree}))
+        label = {"format": np.int64(FORMAT), "owner": owner, "checksum": checksum}
+        labelled = {"label": label, "tree": tree}
         try:
             self._open().save(position, args=ocp.args.StandardSave(labelled))
             self._manager.wait_until_finished()
@@ -84,10 +91,11 @@ class Checkpoints:
         label, tree = found.get("label", {}), found.get("tree", {})
         if label.get("format") != FORMAT:
             raise self._refusal("is from another version of efhc-jax")
-        if label.get("checksum") != _checksum(tree):
+        if label.get("checksum") != _checksum({"owner": label.get("owner", 0), "tree": tree}):
             raise self._refusal("is damaged (its checksum is wrong)")
-        if label.get("owner") != self._owner:
-            raise self._refusal("belongs to another run, or to other data")
+        differs = differences(json.loads(label["owner"].tobytes()), self._owner)
+        if differs:
+            raise self._refusal(f"belongs to other work ({'; '.join(differs)})")
         return tree
 
     def _refusal(self, what: str) -> DataError:

@@ -7,12 +7,16 @@ over time; iteration k uses the graph with the largest time that is at most k.
 
 from __future__ import annotations
 
+import math
+import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from efhc_jax.errors import DataError
+
+_MOST_BYTES = 2**30  # of an array, or of a text
 
 
 class GraphsOverTime(NamedTuple):
@@ -35,6 +39,8 @@ def read_graphs(path: str | Path, devices: int, iterations: int | None = None) -
     path = Path(path)
     if not path.is_file():
         raise DataError(f"graph_file={path}: no such file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise DataError(f"graph_file={path}: is too large for a file with graphs")
     is_numpy = path.suffix in (".npy", ".npz")
     graphs = _from_adjacency(path, devices) if is_numpy else _from_lines(path, devices)
     seen = len(graphs.times) if iterations is None else int((graphs.times < iterations).sum())
@@ -64,17 +70,35 @@ def _from_adjacency(path: Path, devices: int) -> GraphsOverTime:
 
 def _load(path: Path) -> np.ndarray:
     try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found as archive:
-            if len(archive.files) != 1:
-                raise DataError(f"graph_file={path}: holds {len(archive.files)} arrays; give one")
-            return archive[archive.files[0]]
+        if not zipfile.is_zipfile(path):
+            with path.open("rb") as file:
+                _check_header(path, file)
+            return np.load(path, allow_pickle=False)
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if len(names) != 1:
+                raise DataError(f"graph_file={path}: holds {len(names)} arrays; give one")
+            with archive.open(names[0]) as file:
+                _check_header(path, file)
+        with np.load(path, allow_pickle=False) as found:
+            return found[found.files[0]]
     except DataError:
         raise
     except Exception as error:  # what NumPy raises on a damaged file is not documented
         raise DataError(f"graph_file={path}: cannot be read ({_first_line(error)})") from None
+
+
+def _check_header(path: Path, file: IO[bytes]) -> None:
+    """Raise if an array is too large, before it is read."""
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, kind = read.get(version, np.lib.format.read_array_header_2_0)(file)
+    size = math.prod(shape) * max(1, kind.itemsize)
+    if size > _MOST_BYTES:
+        raise DataError(
+            f"graph_file={path}: an array {shape} takes {size / 1e9:.1f} GB; give the links as lines of "
+            "time,device,device"
+        )
 
 
 def _from_lines(path: Path, devices: int) -> GraphsOverTime:

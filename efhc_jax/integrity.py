@@ -20,8 +20,16 @@ _TOGETHER = (  # groups of variables that are recorded together
     ("fired", "adjacency", "gradient_norm", "largest_gradient"),
     ("weights", "last_broadcast", "used_links", "sample", "fired"),
 )
+_MOST_ACCELERATORS = 1024
 _ATTRIBUTES = ("experiment", "versions")
-_JSON = {"axes": list, "versions": dict, "data": dict, "policies": dict, "experiment": dict}
+_JSON = {
+    "axes": list,
+    "versions": dict,
+    "data": dict,
+    "policies": dict,
+    "files": dict,
+    "experiment": dict,
+}
 
 
 def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:
@@ -39,6 +47,9 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
     for name in ("python", "platform", "created"):
         if not isinstance(dataset.attrs.get(name), str):
             return f"its attribute {name} is not text"
+    for name in ("accelerators", "begun_on"):
+        if not 0 < int(dataset.attrs.get(name, 1)) <= _MOST_ACCELERATORS:
+            return f"its attribute {name} is out of range"
     for name in ("batch", "accelerators", "seconds"):
         if not isinstance(dataset.attrs.get(name, 1), (int, float, np.integer, np.floating)):
             return f"its attribute {name} is not a number"

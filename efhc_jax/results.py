@@ -23,11 +23,14 @@ from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import written_whole
 from efhc_jax.history import Record
 from efhc_jax.integrity import what_is_wrong
+from efhc_jax.ownership import file_digests
 from efhc_jax.policies import POLICIES, Policy, Situation
 from efhc_jax.seals import read_sealed, sealed
 
 if TYPE_CHECKING:
     import xarray
+
+_MOST_COMPRESSED = 1100  # largest compression ratio; that of netCDF reaches 1,032
 
 FORMAT = 1  # version of the layout of result files; a larger number is from a newer version
 
@@ -206,7 +209,10 @@ def load(path: str | Path) -> xarray.Dataset:
     content = read_sealed(path)
     try:
         with _quiet(), xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as stored:
+            _check_size(path, stored.nbytes, len(content))
             dataset = stored.load()
+    except DataError:
+        raise
     except Exception as error:  # the HDF5 stack raises many types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path}: cannot be read as netCDF ({reason})") from None
@@ -292,6 +298,13 @@ def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
     result.attrs["policies"] = json.dumps(noted)
 
 
+def note_files(result: xarray.Dataset, experiments: Iterable[Experiment]) -> None:
+    """Store checksums of the graph files, if there are any."""
+    digests = file_digests(experiments)
+    if digests:
+        result.attrs["files"] = json.dumps(digests)
+
+
 def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
     """The data of a result.
 
@@ -319,6 +332,15 @@ def data_of(result: xarray.Dataset, data: Dataset | None = None) -> Dataset:
     return data
 
 
+def _check_size(path: Path, declared: int, stored: int) -> None:
+    """Raise if a file declares more data than it can contain, before memory is allocated."""
+    if declared > _MOST_COMPRESSED * stored + 2**24:
+        raise DataError(
+            f"{path}: is damaged (it declares {declared / 1e9:.1f} GB, more than "
+            f"{stored / 1e6:.2f} MB can contain)"
+        )
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress errors that the HDF5 stack prints while it cleans up."""
@@ -327,6 +349,28 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+def check_holds_no_more(path: Path, *, audit: bool, trace: bool) -> None:
+    """Raise if a stored run has recordings that the run that replaces it will not have.
+
+    Raises:
+        ExperimentError: it was recorded with an audit or a trace, but the new one is not.
+    """
+    if not path.is_file():
+        return
+    with contextlib.suppress(DataError):  # a damaged file is no loss
+        stored = load(path)
+        if "weights" in stored and not trace:
+            raise ExperimentError(
+                f"out={path}: contains this run with a trace, which would be lost; "
+                "give --trace as well, or another --out"
+            )
+        if "fired" in stored and not (audit or trace):
+            raise ExperimentError(
+                f"out={path}: contains this run recorded for an audit, which would be lost; "
+                "give --audit as well, or another --out"
+            )
 
 
 def file_stem(experiment: Experiment) -> str:

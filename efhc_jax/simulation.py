@@ -36,7 +36,7 @@ from efhc_jax.program import (
     record_trace,
 )
 from efhc_jax.progress import Report, run_progress
-from efhc_jax.results import note_policies, run_dataset
+from efhc_jax.results import note_files, note_policies, run_dataset
 from efhc_jax.scenario import Hyper, prepare, stack, with_data
 from efhc_jax.step import State
 
@@ -123,6 +123,7 @@ def simulate(
     result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     note_policies(result, [experiment.policy])
+    note_files(result, [experiment])
     result.attrs["parameters"] = spec.rules.model.size
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)
@@ -145,6 +146,7 @@ def run_batch(
     control: Control = _ALONE,
     record: Recorder = record_summary,
     beginnings: Beginnings | None = None,
+    filled_from: int | None = None,
 ) -> list[Record]:
     """Advance a batch of runs through all evaluations, and return one record per run.
 
@@ -158,6 +160,7 @@ def run_batch(
         control: progress, interruption and checkpoints. A batch with a checkpoint resumes from it.
         record: function that selects the values to record in every iteration.
         beginnings: known evaluations of initial models; new ones are added.
+        filled_from: the number of runs before the copies of the last one that pad the batch.
 
     Raises:
         KeyboardInterrupt: `control.should_stop` returned True; the state is in the checkpoint.
@@ -167,7 +170,7 @@ def run_batch(
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
     bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets[0]))
-    states, purses, history = _begin(spec, hypers, control.checkpoints)
+    states, purses, history = _begin(spec, hypers, control.checkpoints, filled_from)
     tracing = record is record_trace
     initial = None
     if tracing:
@@ -287,18 +290,37 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, stop - begin
 
 
-def _begin(spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None) -> tuple[State, Purse, History]:
-    """The initial states, or those of the checkpoint."""
+def _begin(
+    spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None, filled_from: int | None
+) -> tuple[State, Purse, History]:
+    """The initial states, or those of the checkpoint, whatever its number of accelerators."""
     states = initialise(spec, hypers)
     runs, budgets = hypers.budgets[0].shape
     purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
         return states, purses, History(runs, spec.devices)
+    saved = _refilled(saved, filled_from or runs, runs)
     kept = {"memory": {}} | saved["states"]  # empty dicts are not stored
     stored = (State(**kept), Purse(**saved["purses"]) if budgets else purses)
     states, purses = place_runs(spec.layout, stored)
     return states, purses, History.from_tree(saved["history"])
+
+
+def _refilled(saved: dict[str, Any], distinct: int, runs: int) -> dict[str, Any]:
+    """A checkpoint of a batch, padded with copies of its last run to another size.
+
+    A batch is padded to a multiple of the number of accelerators, which may have changed.
+    """
+
+    def fit(leaf: np.ndarray) -> np.ndarray:
+        if not leaf.ndim or len(leaf) == runs:
+            return leaf
+        return np.concatenate(
+            [leaf[:distinct], np.repeat(leaf[distinct - 1 : distinct], runs - distinct, 0)]
+        )
+
+    return jax.tree.map(fit, saved)
 
 
 def _keep(control: Control, history: History, states: State, purses: Purse) -> None:

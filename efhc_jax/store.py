@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.history import Record
 from efhc_jax.locks import held
+from efhc_jax.ownership import differences
 
 FORMAT = 1
+_OWNER = "owner"  # key of the identity of a batch
 
 
 class Store:
@@ -33,6 +34,7 @@ class Store:
         self.folder = Path(folder)
         self.result = self.folder / "sweep.nc"
         self.checkpoint = self.folder / "checkpoint"
+        self._owner: dict[str, Any] = {}
         self._batches = self.folder / "batches"
         self._manifest = self.folder / "sweep.json"
 
@@ -66,20 +68,41 @@ class Store:
                 raise ExperimentError(f"out={self.folder}: contains a result without its sweep.json")
             with written_whole(self._manifest) as part:
                 part.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            self._owner = manifest
             return manifest
         try:
             begun = json.loads(self._manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{self._manifest}: cannot be read ({error})") from None
-        if not isinstance(begun, dict) or begun.get("format", 0) > FORMAT:
-            raise DataError(f"{self._manifest}: is from a newer version of efhc-jax; upgrade")
-        differences = _differences(begun, manifest)
-        if differences:
+        self._check_manifest(begun)
+        found = differences({name: value for name, value in begun.items() if name != "batch"}, manifest)
+        if found:
             raise ExperimentError(
-                f"out={self.folder}: contains another sweep ({'; '.join(differences)}); "
+                f"out={self.folder}: contains another sweep ({'; '.join(found)}); "
                 "give another folder, or the same settings to resume it"
             )
+        self._owner = manifest | {"batch": begun["batch"]}
         return begun
+
+    def _check_manifest(self, begun: Any) -> None:
+        """Raise unless the manifest has all entries with the right types."""
+        newest = begun.get("format") if isinstance(begun, dict) else None
+        if isinstance(newest, int) and newest > FORMAT:
+            raise DataError(f"{self._manifest}: is from a newer version of efhc-jax; upgrade")
+        kinds = {"format": int, "batch": int, "experiment": dict, "axes": dict}
+        for name, kind in kinds.items():
+            value = begun.get(name) if isinstance(begun, dict) else None
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise DataError(
+                    f"{self._manifest}: is damaged (its {name} cannot be read); give another folder, "
+                    "or remove this one to start again"
+                )
+        if begun["batch"] < 1:
+            raise DataError(f"{self._manifest}: is damaged (batch={begun['batch']})")
+
+    def owner_of(self, batch: int) -> dict[str, Any]:
+        """The identity of a batch and its checkpoint."""
+        return self._owner | {"number": batch}
 
     def finished(self, batch: int) -> bool:
         """Whether a batch is on disk."""
@@ -87,7 +110,9 @@ class Store:
 
     def save(self, batch: int, records: list[Record]) -> None:
         """Write a finished batch; on return it is on disk."""
+        text = json.dumps(self.owner_of(batch)).encode()
         arrays: dict[str, np.ndarray] = {"runs": np.array(len(records))}
+        arrays[_OWNER] = np.frombuffer(text, np.uint8)
         for run, record in enumerate(records):
             for field, value in record._asdict().items():
                 if isinstance(value, dict):
@@ -99,12 +124,29 @@ class Store:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
     def load(self, batch: int) -> list[Record]:
-        """A finished batch."""
+        """A finished batch.
+
+        Raises:
+            DataError: it cannot be read, or belongs to another sweep.
+        """
         path = self._path(batch)
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
+            belongs_to = json.loads(arrays.pop(_OWNER, _NOBODY).tobytes())
+            found = (
+                differences(belongs_to, self.owner_of(batch))
+                if belongs_to
+                else ["its sweep is not recorded"]
+            )
+            if self._owner and found:
+                raise _ForeignError("; ".join(found))
             return [_record(arrays, run) for run in range(int(arrays["runs"]))]
+        except _ForeignError as error:
+            raise DataError(
+                f"{path}: is a batch of another sweep ({error}); remove this file to compute it again, "
+                "or give another folder"
+            ) from None
         except Exception as error:  # what NumPy raises on a damaged file is not documented
             raise DataError(
                 f"{path}: a finished batch cannot be read ({error}); "
@@ -138,26 +180,8 @@ def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
     return Record(**fields)
 
 
-def _differences(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The differences between two manifests in words, without the batch size.
-
-    A setting that did not exist when the sweep was started counts as its present default.
-    """
-    default = {"experiment": json.loads(Experiment().to_json()), "axes": {}}
-    found = []
-    for part in ("experiment", "axes"):
-        old, new = (default[part] | manifest.get(part, {}) for manifest in (begun, now))
-        for name in sorted(set(old) | set(new)):
-            if old.get(name) != new.get(name):
-                found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
-    if begun.get("data") != now.get("data"):
-        found.append("the data are different")
-    if begun.get("bits") != now.get("bits"):
-        found.append(f"numbers have {begun.get('bits')} bits there and {now.get('bits')} here")
-    if begun.get("audit", False) != now.get("audit", False):
-        found.append("only one of them is recorded for an audit")
-    return found
+class _ForeignError(Exception):
+    """A batch belongs to other work."""
 
 
-def _shown(part: dict[str, Any], name: str) -> str:
-    return json.dumps(part[name]) if name in part else "not swept"
+_NOBODY = np.frombuffer(b"{}", np.uint8)

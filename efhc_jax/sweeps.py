@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +25,10 @@ from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout, hardware
 from efhc_jax.memory import choose_batch, estimate, gigabytes
 from efhc_jax.names import known_name
+from efhc_jax.ownership import file_digests, owner
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
-from efhc_jax.results import load, note_policies, save, sweep_dataset
+from efhc_jax.results import load, note_files, note_policies, save, sweep_dataset
 from efhc_jax.scenario import prepare, stack, with_data
 from efhc_jax.simulation import Beginnings, Control, evaluation_times, run_batch
 from efhc_jax.store import Store
@@ -102,9 +104,12 @@ def sweep(
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
         jobs, size = _jobs(grid, data, batch)
+        begun_on = None
         if store:
             if _writes():
-                size = store.claim(grid.manifest(size, data, audit))["batch"]
+                begun = store.claim(grid.manifest(size, jobs, audit))
+                size, begun_on = begun["batch"], begun.get("accelerators")
+                _note_other_hardware(begun_on, jobs[0].spec.layout.accelerators)
             size = _agreed(size)
             if _agreed(int(store.result.exists())):
                 return load(store.result)
@@ -112,9 +117,12 @@ def sweep(
             records = _run_all(jobs, size, store, record, report, checkpoint_seconds, should_stop)
         result = sweep_dataset(grid.experiment, grid.axes, records)
         result.attrs["batch"] = size
-        result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
+        accelerators = result.attrs["accelerators"] = jobs[0].spec.layout.accelerators
+        if begun_on not in (None, accelerators):
+            result.attrs["begun_on"] = begun_on
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
         note_policies(result, (each.policy for each in grid.experiments))
+        note_files(result, grid.experiments)
         result.attrs["parameters"] = _parameters(jobs)
         if store and _writes():
             save(result, store.result)
@@ -155,17 +163,18 @@ class Grid(NamedTuple):
         }
         return cls(experiment, axes_as_checked, experiments)
 
-    def manifest(self, batch: int, data: Dataset | None, audit: bool) -> dict[str, Any]:
+    def manifest(self, batch: int, jobs: list[Job], audit: bool) -> dict[str, Any]:
         """The settings that identify this sweep."""
-        digest = None if data is None else data.digest
-        return {
-            "experiment": json.loads(self.experiment.to_json()),
-            "axes": json.loads(json.dumps(self.axes)),
-            "data": digest,
-            "audit": audit,
-            "bits": jax.numpy.zeros(()).dtype.itemsize * 8,
-            "batch": batch,
-        }
+        return owner(
+            self.experiment,
+            {job.runs[0][1].dataset: job.data.digest for job in jobs},
+            audit=audit,
+            bits=jax.numpy.zeros(()).dtype.itemsize * 8,
+            files=file_digests(self.experiments),
+            axes=self.axes,
+            batch=batch,
+            accelerators=jobs[0].spec.layout.accelerators,
+        )
 
 
 def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
@@ -184,6 +193,16 @@ def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
         why = [why_no_effect(experiment, name) for experiment in grid.experiments]
         if name not in grid.axes and value != default and all(why):
             raise ExperimentError(f"{name}={value!r}: {why[0]}")
+
+
+def _note_other_hardware(begun: Any, now: int) -> None:
+    """Warn that a sweep resumes on other hardware, where batches have other shapes."""
+    if isinstance(begun, int) and begun != now:
+        warnings.warn(
+            f"this sweep was started on {hardware(begun)} and resumes on {hardware(now)}: the last bits "
+            "of its values may not be those of a sweep that ran on either of them throughout",
+            stacklevel=3,
+        )
 
 
 class Job(NamedTuple):
@@ -274,7 +293,8 @@ def _run_all(
         else:
             checkpoints = None
             if store and jax.process_count() == 1:
-                checkpoints = Checkpoints(store.checkpoint / str(number), checkpoint_seconds)
+                folder, belongs_to = store.checkpoint / str(number), store.owner_of(number)
+                checkpoints = Checkpoints(folder, checkpoint_seconds, belongs_to)
             report_batch = functools.partial(_report_part, report, done, len(runs))
             control = Control(report_batch, should_stop, checkpoints)
             finished = _run(job, [e for _, e in runs], size, control, record)
@@ -334,7 +354,16 @@ def _run(
     hypers += [hypers[-1]] * (whole - len(hypers))
     spec = laid_out(job.spec, layout)
     times = evaluation_times(first)
-    batch = run_batch(spec, stack(hypers), job.data, times, control, record, job.beginnings)
+    batch = run_batch(
+        spec,
+        stack(hypers),
+        job.data,
+        times,
+        control,
+        record,
+        job.beginnings,
+        filled_from=len(experiments),
+    )
     found = batch[: len(experiments)]
     each = whole / len(experiments)  # the time of copies counts for the runs of the batch
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -14,14 +15,14 @@ from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.figures import setting_of
 from efhc_jax.layout import hardware
-from efhc_jax.results import DIMENSIONS, attributes, data_of, run_dataset
+from efhc_jax.ownership import file_digest
+from efhc_jax.policies import POLICIES
+from efhc_jax.results import attributes, data_of, run_dataset
 from efhc_jax.simulation import DivergedError, simulate
 from efhc_jax.sweeps import Grid, repeat
 
 if TYPE_CHECKING:
     import xarray
-
-KNOWN = {*DIMENSIONS, "diverged_at"}
 
 
 class Difference(NamedTuple):
@@ -44,21 +45,30 @@ class Verification(NamedTuple):
     of: int
     values: int  # number of values that were compared
     differences: list[Difference]  # earliest first
+    unmatched: list[str]  # variables and coordinates in only one of the two, or of another type
     circumstances: list[str]  # changes of versions, platform or data that may be the reason
 
     @property
     def agrees(self) -> bool:
         """Whether all values are bitwise equal."""
-        return not self.differences
+        return not self.differences and not self.unmatched
 
 
-def verify(stored: xarray.Dataset, data: Dataset | None = None, runs: int | None = None) -> Verification:
+def verify(
+    stored: xarray.Dataset,
+    data: Dataset | None = None,
+    runs: int | None = None,
+    *,
+    graph_file: str | Path | None = None,
+) -> Verification:
     """Repeat a stored run or sweep and compare all values.
 
     Args:
         stored: the result of `efhc_jax.load`.
         data: the dataset that it was trained on, if it is a custom one.
         runs: minimum number of runs of a sweep; all by default.
+        graph_file: its graph file, if it has one; the path stored in the result is not opened
+            automatically.
 
     Raises:
         DataError: the data are not available, or are not those of the result.
@@ -67,6 +77,7 @@ def verify(stored: xarray.Dataset, data: Dataset | None = None, runs: int | None
     if runs is not None and runs < 1:
         raise ExperimentError(f"runs={runs}: give a whole number of 1 or more")
     data = _data(stored, data)
+    stored = _with_graph_file(stored, graph_file)
     with jax.enable_x64(stored.train_loss.dtype == np.float64):
         return _verify(stored, data, runs)
 
@@ -78,18 +89,39 @@ def _verify(stored: xarray.Dataset, data: Dataset | None, runs: int | None) -> V
     of = int(np.prod([stored.sizes[axis] for axis in axes_of(stored)], dtype=int))
     for name, before, again in _pairs(stored, data, runs):
         compared += 1
-        then = {str(variable) for variable in before.data_vars if variable in KNOWN}
-        now = {str(variable) for variable in again.data_vars}
-        unmatched |= then ^ now
+        then, now = _contents(before), _contents(again)
+        unmatched |= {f"{variable} is in only one of the two" for variable in then ^ now}
         for variable in sorted(then & now):
+            stored_as, now_as = before[variable].dtype, again[variable].dtype
+            padded = name and stored_as.kind == "f" and now_as.kind != "f"  # as sweeps are, with NaN
+            if stored_as != now_as and not padded:
+                unmatched.add(f"{variable} is stored as {stored_as} and is now {now_as}")
             values += again[variable].size
             found = _first_difference(variable, name, before, again)
             if found:
                 differences.append(found)
     differences.sort(key=lambda found: -1 if found.iteration is None else found.iteration)
+    unmatched |= _other_attributes(stored)
     circumstances = _circumstances(stored)
-    circumstances += [f"{variable} is in only one of the two" for variable in sorted(unmatched)]
-    return Verification(compared, of, values, differences, circumstances)
+    return Verification(compared, of, values, differences, sorted(unmatched), circumstances)
+
+
+def _contents(run: xarray.Dataset) -> set[str]:
+    """The variables of a run, and the coordinates that are not the value of an axis."""
+    coordinates = {str(name) for name, values in run.coords.items() if values.dims}
+    return coordinates | {str(name) for name in run.data_vars}
+
+
+def _other_attributes(stored: xarray.Dataset) -> set[str]:
+    """Attributes that differ from those of the repeated run."""
+    found = set()
+    for name, noted in json.loads(stored.attrs.get("policies", "{}")).items():
+        policy = POLICIES.get(name)
+        flags = {} if policy is None else {"uses_new_links": policy.uses_new_links}
+        flags |= {} if policy is None else {"coordinated": policy.coordinated}
+        if noted != flags:
+            found.add(f"the attribute policies says {noted} of {name}, which is {flags}")
+    return found
 
 
 def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
@@ -100,6 +132,37 @@ def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
         one = Experiment.from_json(stored.attrs["experiment"]).inherit(as_stored({"dataset": name}))
         data_of(stored.assign_attrs(experiment=one.to_json()))
     return None
+
+
+def _with_graph_file(stored: xarray.Dataset, given: str | Path | None) -> xarray.Dataset:
+    """The result with the path of its graph file replaced by the given one.
+
+    Raises:
+        ExperimentError: no file was given, or one for a result that has none or several.
+        DataError: its contents are not those of the run.
+    """
+    experiment = setting_of(stored)
+    if "graph_file" in axes_of(stored):
+        raise ExperimentError("graph_file: is an axis of this sweep; select one of its values first")
+    named = experiment.graph_file
+    if not named:
+        if given is not None:
+            raise ExperimentError(f"graph_file={given}: the result was not run on a graph file")
+        return stored
+    noted = json.loads(stored.attrs.get("files", "{}")).get(named)
+    if given is None:
+        raise ExperimentError(
+            f"graph_file={named!r}: the result was run on this file (digest {noted}), which is not "
+            "opened automatically; give it as --graph-file, or graph_file= in Python"
+        )
+    if noted is not None and file_digest(str(given)) != noted:
+        raise DataError(
+            f"graph_file={given}: its contents are not those that the result was run on "
+            f"(digest {file_digest(str(given))}, but {noted} there)"
+        )
+    inside = experiment.inherit({"graph_file": str(given)})
+    kept = stored.drop_vars([name for name in stored.coords if name == "graph_file"])
+    return kept.assign_attrs(experiment=inside.to_json())
 
 
 def axes_of(stored: xarray.Dataset) -> list[str]:
@@ -124,7 +187,8 @@ def _pairs(
     audit = "fired" in stored
     axes = axes_of(stored)
     if not axes:
-        yield "", stored, _again(setting_of(stored), data, trace="weights" in stored, audit=audit)
+        again = _again(setting_of(stored), data, trace="weights" in stored, audit=audit)
+        yield "", stored.drop_vars("diverged_at", errors="ignore"), again
         return
     grid = grid_of(stored)
     shape = [stored.sizes[axis] for axis in axes]
@@ -153,7 +217,10 @@ def _first_difference(
     dimensions = again[variable].dims
     if before[variable].dims != dimensions:
         raise DataError(f"{variable}: has the dimensions {before[variable].dims}, not {dimensions}")
-    old, new = _same_shape(before[variable].values, again[variable].values)
+    old, new = before[variable].values, again[variable].values
+    if variable in before.coords:  # a sweep has those of its longest run
+        old = old[: len(new)]
+    old, new = _same_shape(old, new)
     different = ~_equal(old, new)
     if not different.any():
         return None
@@ -215,6 +282,9 @@ def _circumstances(stored: xarray.Dataset) -> list[str]:
     for name in here:
         if then.get(name) != here[name]:
             found.append(f"{name} was {then.get(name, 'not recorded')} and is now {here[name]}")
+    if "begun_on" in stored.attrs:
+        begun, then_on = (hardware(int(stored.attrs[name])) for name in ("begun_on", "accelerators"))
+        found.append(f"it was started on {begun} and resumed on {then_on}")
     if "data" not in stored.attrs:
         found.append("the result does not record its data")
     return found

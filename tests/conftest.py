@@ -16,6 +16,7 @@ import pytest
 
 from efhc_jax.data import Dataset
 
+pytest_plugins = ["needs"]
 hypothesis.settings.register_profile("repo", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("repo")
 

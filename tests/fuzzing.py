@@ -244,14 +244,14 @@ def make_checkpoint(folder: Path) -> None:
     """A checkpoint with a little of everything."""
     rng = np.random.default_rng(0)
     tree = {"states": {"weights": rng.random((2, 50))}, "history": {"position": np.int64(3)}}
-    Checkpoints(folder, belongs_to="fuzzing").save(3, tree)
+    Checkpoints(folder, belongs_to={"bits": 32}).save(3, tree)
 
 
 def read_checkpoint(folder: Path) -> str:
     """What comes of reading one that was damaged: nothing but an answer, or a refusal."""
     faulthandler.dump_traceback_later(HANG, exit=True)
     try:
-        found = Checkpoints(folder, belongs_to="fuzzing").newest()
+        found = Checkpoints(folder, belongs_to={"bits": 32}).newest()
     except efhc.DataError:
         return "refused"
     finally:

@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 
 import efhc_jax as efhc
-from efhc_jax.animation import animate
+from efhc_jax.activity import activity_of
+from efhc_jax.animation import _Scene, animate
 from efhc_jax.cli import main
 
 BASE = efhc.Experiment(
@@ -46,6 +47,22 @@ def test_a_picture_for_each_iteration_in_which_links_light_up(run, tmp_path):
 
 def test_long_runs_are_sampled_from_first_to_last(run, tmp_path):
     assert len(pictures(animate(run, tmp_path / "run.gif", frames=5))) == 5
+
+
+def test_a_frame_says_of_which_iteration_its_accuracy_is(run):
+    """The run is evaluated every ten iterations, after its last one as well."""
+    scene = _Scene(run, activity_of(run))
+    texts = []
+    for iteration in (0, 9, 12, 39):
+        scene.at(iteration)
+        texts.append(scene._text.get_text())
+    means = 100 * run.accuracy.mean("device").values
+    assert texts == [
+        f"iteration 1 of 40; mean accuracy after iteration 0: {means[0]:.1f} %",
+        f"iteration 10 of 40; mean accuracy: {means[1]:.1f} %",
+        f"iteration 13 of 40; mean accuracy after iteration 10: {means[1]:.1f} %",
+        f"iteration 40 of 40; mean accuracy: {means[4]:.1f} %",
+    ]
 
 
 def test_devices_that_move_and_networks_that_change(tmp_path):

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
+from jax.sharding import Mesh
 
-pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is not installed
 
 from benchmarks import agreement, limits, ours, pictures, report, timing
@@ -19,12 +19,29 @@ from benchmarks.peers import numpy_stacked
 from benchmarks.suites import peers, scaling, startup
 from efhc_jax.cli import bench, main
 from efhc_jax.config import Experiment
+from efhc_jax.data import load_dataset
 from efhc_jax.errors import EfhcError
 from efhc_jax.layout import SINGLE, Layout
 from efhc_jax.models import make_model
 from efhc_jax.network import make_network
+from efhc_jax.program import laid_out, make_spec
 
 PARAMETERS = {"svm": 7850, "lenet5": 61_706}
+
+
+def test_a_batch_is_the_program_of_a_sweep(monkeypatch):
+    """Also where the devices of each run are spread over accelerators."""
+    mesh = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("runs", "rows"))
+    layout = Layout(mesh, devices=6)
+    monkeypatch.setattr(ours, "choose_layout", lambda *_: layout)
+    seen = []
+    monkeypatch.setattr(ours, "_compile", lambda experiment, spec, *_: seen.append(spec))
+    experiment = Experiment(dataset="synthetic", devices=6, iterations=4)
+    data = load_dataset("synthetic")
+    ours.batch_of(experiment, data, iterations=4, runs=2)
+    fitted, _ = layout.fitted(2)
+    assert seen == [laid_out(make_spec(experiment, data), fitted)]
+    assert seen[0].rules.rows is mesh
 
 
 # Work ------------------------------------------------------------------------------------------------
@@ -209,7 +226,10 @@ def complete(suite, part, **found):
     return head | {"versions": peers.versions(), "machines": [part["machine"]]} | found
 
 
-@pytest.mark.parametrize("suite", bench.SUITES)
+@pytest.mark.parametrize(
+    "suite",
+    [pytest.param(name, marks=[pytest.mark.torch] if name == "peers" else []) for name in bench.SUITES],
+)
 def test_a_report_is_stored_shown_and_drawn(suite, request, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     made = request.getfixturevalue(f"{'peer' if suite == 'peers' else suite}_report")
@@ -231,6 +251,7 @@ def test_a_report_is_stored_shown_and_drawn(suite, request, tmp_path, capsys, mo
     assert f"wrote results/{suite}.png" in out
 
 
+@pytest.mark.torch
 def test_the_peers_report_has_everything_that_was_measured(peer_report):
     iterations, evaluation = peer_report["works"]
     assert {"processor", "cores", "jax_devices", "load_average"} <= set(peer_report["machines"][0])
@@ -337,8 +358,14 @@ def test_the_progress_bar_of_a_run_is_recognised():
     assert startup._ITERATIONS.search(startup._COLOURS.sub(b"", shown))
 
 
-def test_pictures_are_drawn_with_a_panel_for_each_part(peer_report, scaling_report, startup_report):
-    panels = {"peers": 2, "scaling": 4, "startup": 1}
-    for made in (peer_report, scaling_report, startup_report):
-        visible = [axes for axes in pictures.draw(made).axes if axes.get_visible()]
-        assert len(visible) == panels[made["suite"]]
+@pytest.mark.parametrize(
+    ("made", "panels"),
+    [
+        pytest.param("peer_report", 2, marks=pytest.mark.torch),
+        ("scaling_report", 4),
+        ("startup_report", 1),
+    ],
+)
+def test_pictures_are_drawn_with_a_panel_for_each_part(request, made, panels):
+    drawn = pictures.draw(request.getfixturevalue(made))
+    assert len([axes for axes in drawn.axes if axes.get_visible()]) == panels

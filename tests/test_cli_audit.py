@@ -70,6 +70,9 @@ def test_a_networkx_graph_from_a_file_with_links_that_fail(tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     [stored] = (tmp_path / "out").glob("*.nc")
     assert efhc.load(stored).degree.values.tolist() == [3] * 10
-    assert main([*words, "--devices", "12", "--out", str(tmp_path / "more")]) == 0, "two stay alone"
+    more = [*words, "--devices", "12", "--out", str(tmp_path / "more")]
+    assert main(more) == 2
+    assert "its 3 components have 10, 1, 1 devices, and device 10 is not" in capsys.readouterr().err
+    assert main([*more, "--allow-disconnected"]) == 0
     assert main([*words, "--devices", "9", "--out", str(tmp_path / "fewer")]) == 2
     assert "devices are 0 to 8" in capsys.readouterr().err

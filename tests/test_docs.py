@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import glob
 import importlib
 import io
 import re
@@ -18,6 +19,7 @@ import yaml
 import efhc_jax
 from efhc_jax import cli
 from efhc_jax.data import fashion_mnist
+from efhc_jax.paper import settings
 from efhc_jax.results import DIMENSIONS, file_stem
 
 ROOT = Path(__file__).parents[1]
@@ -75,9 +77,9 @@ def faq_entries():
         yield re.findall(r"^\$ efhc (.*)\n((?:(?!\$ ).*\n?)*)", block, re.MULTILINE)
 
 
-@pytest.mark.parametrize("entry", list(faq_entries()), ids=lambda entry: entry[-1][0][:40])
-def test_errors_of_the_faq_are_those_of_the_program(entry, monkeypatch, tmp_path, capsys):
-    """On a machine without the full dataset, in a folder with an example of a graph file."""
+@pytest.fixture
+def fresh_machine(monkeypatch, tmp_path):
+    """An empty folder on a machine without the full dataset."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -85,6 +87,12 @@ def test_errors_of_the_faq_are_those_of_the_program(entry, monkeypatch, tmp_path
     monkeypatch.delenv("EFHC_DATA_DIR", raising=False)
     monkeypatch.delenv("TFDS_DATA_DIR", raising=False)
     monkeypatch.setattr(fashion_mnist, "DEBIAN_DIRECTORY", tmp_path / "no-such-package")
+
+
+@pytest.mark.usefixtures("fresh_machine")
+@pytest.mark.parametrize("entry", list(faq_entries()), ids=lambda entry: entry[-1][0][:40])
+def test_errors_of_the_faq_are_those_of_the_program(entry, tmp_path, capsys):
+    """In a folder with an example of a graph file."""
     shutil.copy(ROOT / "examples" / "links.csv", tmp_path)
     (tmp_path / "empty").mkdir()
     for command, expected in entry:
@@ -103,6 +111,41 @@ def test_errors_of_the_faq_are_those_of_the_program(entry, monkeypatch, tmp_path
 
 def test_the_faq_has_its_entries():
     assert len(list(faq_entries())) > 15
+
+
+def readme_commands():
+    """The lines of the README's first block under "On the command line", as words."""
+    section = (ROOT / "README.md").read_text().split("## On the command line\n")[1]
+    block = re.search(r"^```bash\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[1]
+    lines = re.sub(r"\\\n", " ", block).splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.mark.usefixtures("fresh_machine")
+def test_commands_of_the_readme_work_one_after_the_other(monkeypatch, tmp_path):
+    """All of them, with fewer iterations and without LeNet5.
+
+    The block below them downloads data and PyTorch: of that only the flags are tested, further up.
+    """
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    few = {"svm": 30}
+    quick = settings.PRESETS["quick"]._replace(iterations=few, eval_every=few, budget_iterations=few)
+    monkeypatch.setitem(settings.PRESETS, "quick", quick)
+    few_iterations = ["--iterations", "30", "--eval-every", "15"]
+    shorter = {
+        "run": few_iterations,
+        "sweep": few_iterations,
+        "figure1": ["--classifier", "svm", "--seeds", "2"],
+    }
+    activate, *commands = readme_commands()
+    assert activate == ["source", ".venv/bin/activate"]
+    for program, *words in commands:
+        assert program == "efhc"
+        expanded = [path for word in words for path in glob.glob(word) or [word]]  # as the shell does
+        assert cli.main([*expanded, *shorter.get(words[0], [])]) == 0, shlex.join(words)
+    written = {path.suffix for path in tmp_path.rglob("*")}
+    assert {".nc", ".toml", ".png", ".gif", ".html", ".pdf", ".json"} <= written
+    assert {words[1] for words in commands} == set(cli.COMMANDS) - {"bench"}
 
 
 def test_every_page_is_in_the_list_of_pages():

@@ -45,7 +45,8 @@ def graph_file(tmp_path_factory):
 def experiment_with(dynamics, graph_file, **changes):
     if dynamics == "trace":
         changes["graph_file"] = str(graph_file)
-    return BASE.replace(dynamics=dynamics, speed=0.05, leave=0.1, come_back=0.3, **changes)
+    values = {"speed": 0.05, "leave": 0.1, "come_back": 0.3}
+    return BASE.inherit(values | changes | {"dynamics": dynamics})
 
 
 def network_of(experiment, data, iterations=400):
@@ -242,7 +243,7 @@ def test_absent_devices_have_no_links_and_keep_their_models(tiny):
 def test_a_network_that_is_all_down_is_local(x64, tiny, tmp_path, down):
     if down["dynamics"] == "trace":
         np.save(tmp_path / "nothing.npy", np.zeros((6, 6), bool))
-        down = down | {"graph_file": str(tmp_path / "nothing.npy")}
+        down = down | {"graph_file": str(tmp_path / "nothing.npy"), "allow_disconnected": True}
     run = efhc.simulate(BASE.replace(**down), tiny, trace=True)
     local = efhc.simulate(BASE.replace(policy="local"), tiny, trace=True)
     np.testing.assert_array_equal(run.weights, local.weights)
@@ -258,14 +259,8 @@ def test_links_that_never_fail_are_the_static_network(tiny):
 
 @pytest.mark.parametrize("dynamics", ["failures", "markov", "periodic", "churn", "trace"])
 def test_lists_of_neighbours_change_as_the_matrix_does(tiny, tmp_path, monkeypatch, dynamics):
-    experiment = BASE.replace(
-        dynamics=dynamics,
-        graph="ring",
-        devices=12,
-        split="iid",
-        leave=0.1,
-        **file_for(dynamics, tmp_path),
-    )
+    settings = {"dynamics": dynamics, "graph": "ring", "devices": 12, "split": "iid", "leave": 0.1}
+    experiment = BASE.inherit(settings | file_for(dynamics, tmp_path))
     matrices, _ = network_of(experiment, tiny, 40)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
     monkeypatch.setattr(network, "_SLOTS_TOGETHER", 1)
@@ -279,7 +274,7 @@ def file_for(dynamics, folder):
     if dynamics != "trace":
         return {}
     (folder / "links.csv").write_text("0,0,1\n0,2,3\n7,1,2\n7,10,11\n7,0,11\n")
-    return {"graph_file": str(folder / "links.csv")}
+    return {"graph_file": str(folder / "links.csv"), "allow_disconnected": True}
 
 
 @pytest.fixture(scope="module")

@@ -85,3 +85,14 @@ def test_files_that_cannot_be_read(tmp_path):
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="cannot be read"):
         read_graphs(tmp_path / "pickle.npy", 3)
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_an_array_that_is_too_large_is_refused_unread(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr("efhc_jax.graph_files._MOST_BYTES", 10_000)
+    path = tmp_path / f"zeros.{ending}"
+    zeros = np.zeros((120, 10, 10), bool)
+    np.save(path, zeros) if ending == "npy" else np.savez_compressed(path, zeros)
+    monkeypatch.setattr("efhc_jax.graph_files.np.load", lambda *a, **k: pytest.fail("it was read"))
+    with pytest.raises(DataError, match="zeros.*too large|zeros.* takes .* GB; give the links as"):
+        read_graphs(path, 10)

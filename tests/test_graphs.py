@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import efhc_jax as efhc
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.graphs import GRAPHS, NetworkSettings, from_networkx, geometric, is_connected
+from efhc_jax.graphs import (
+    GRAPHS,
+    NetworkSettings,
+    checked_links,
+    from_networkx,
+    geometric,
+    is_connected,
+)
 from efhc_jax.network import to_matrix
 
 
@@ -113,3 +121,55 @@ def test_connectedness_agrees_with_networkx(devices, density, seed):
     graphs = upper | upper.transpose(0, 2, 1)
     expected = [networkx.is_connected(networkx.from_numpy_array(graph)) for graph in graphs]
     assert is_connected(graphs).tolist() == expected
+
+
+def linked(pairs):
+    return lambda settings, rng: pairs
+
+
+@pytest.mark.parametrize(
+    ("links", "said"),
+    [
+        (np.eye(6, k=1) + np.eye(6, k=-1), "gave an adjacency matrix (6, 6)"),
+        (np.eye(6, k=1, dtype=bool), "return np.argwhere(np.triu(adjacency)) instead"),
+        ([(0, 1), (2, 6)], "has a link to device 6, and the 6 devices are 0 to 5; set devices=7"),
+        ([(0, -1)], "has a link to device -1"),
+        ([(0, 1), (2, 3), (3, 4)], "its 3 components have 3, 2, 1 devices, and device 2 is not reached"),
+        ([], "its 6 components have 1, 1, 1, 1, 1, … devices"),
+        (np.zeros((3, 2)), "gave float64 (3, 2); return links as pairs of device numbers"),
+        (None, "gave object ()"),
+        (networkx.path_graph(4), "devices=6: the graph has 4 nodes"),
+        (networkx.empty_graph(6), "is not connected"),
+    ],
+)
+def test_a_graph_of_the_users_own_is_looked_at(links, said, monkeypatch):
+    is_graph = isinstance(links, networkx.Graph)
+    monkeypatch.setitem(GRAPHS, "mine", efhc.from_networkx(links) if is_graph else linked(links))
+    experiment = efhc.Experiment(dataset="synthetic", devices=6, graph="mine", iterations=2)
+    with pytest.raises(efhc.ExperimentError) as error:
+        efhc.simulate(experiment)
+    assert said in str(error.value)
+
+
+def test_links_are_taken_in_any_order_and_direction():
+    ring = [(5, 0), (1, 0), (1, 2), (2, 3), (4, 3), (4, 5), (0, 1), (2, 2)]
+    expected = GRAPHS["ring"](NetworkSettings(6, 0.4, 0.4), None)
+    np.testing.assert_array_equal(checked_links(ring, 6, "graph='mine'"), expected)
+
+
+def test_a_disconnected_graph_is_run_when_asked_for():
+    apart = [(0, 1), (2, 3)]
+    np.testing.assert_array_equal(checked_links(apart, 4, "", allow_disconnected=True), apart)
+
+
+def test_a_disconnected_graph_of_a_file_is_refused(tmp_path):
+    (tmp_path / "links.csv").write_text("0,1\n2,3\n")
+    fields = {"dataset": "synthetic", "devices": 4, "graph_file": str(tmp_path / "links.csv")}
+    for more in ({"graph": "file"}, {"dynamics": "trace"}):
+        with pytest.raises(efhc.ExperimentError, match="graph_file=.*: is not connected; its 2 comp"):
+            efhc.simulate(efhc.Experiment(**fields, **more))
+
+
+def test_what_is_no_networkx_graph_is_refused():
+    with pytest.raises(efhc.ExperimentError, match="ndarray is not a NetworkX graph"):
+        efhc.from_networkx(np.eye(3))

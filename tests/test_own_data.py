@@ -74,7 +74,10 @@ def test_nothing_goes_under_the_name_of_another_dataset(tiny):
     assert check_own(efhc.load_dataset("synthetic")).name == "synthetic"
 
 
-@pytest.mark.parametrize("name", ["fashion_mnist_mini", "synthetic"])
+@pytest.mark.parametrize(
+    "name",
+    ["fashion_mnist_mini", "synthetic", pytest.param("fashion_mnist", marks=pytest.mark.full_data)],
+)
 def test_the_digests_of_the_packages_datasets(name):
     assert efhc.load_dataset(name).digest == DATASETS[name].digest
 

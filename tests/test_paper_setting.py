@@ -13,6 +13,8 @@ import pytest
 
 import efhc_jax as efhc
 
+pytestmark = pytest.mark.full_data
+
 BANDS = {
     "efhc": (74.4, 1.9),
     "gt": (74.7, 1.8),

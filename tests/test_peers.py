@@ -1,5 +1,6 @@
 """The implementations that we are timed against: the same trajectories as each other's and ours."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -7,22 +8,23 @@ import jax
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is not installed
 
-import oracle  # noqa: E402
-from benchmarks.peers import numpy_stacked, torch_modules, torch_stacked  # noqa: E402
-from benchmarks.peers.problem import SIZES, augmented, normalise, random_problem  # noqa: E402
-from efhc_jax.models import make_model  # noqa: E402
+import oracle
+from benchmarks.peers import numpy_stacked
+from benchmarks.peers.problem import SIZES, augmented, normalise, random_problem
+from efhc_jax.models import make_model
 
-PEERS = {
-    "torch_modules": torch_modules,
-    "torch_stacked": torch_stacked,
-    "numpy_stacked": numpy_stacked,
-}
-STACKED = ["torch_stacked", "numpy_stacked"]
+TORCH = ["torch_modules", "torch_stacked"]
+PEERS = [*(pytest.param(name, marks=pytest.mark.torch) for name in TORCH), "numpy_stacked"]
+STACKED = PEERS[1:]
 POLICIES = ["efhc", "gt", "zt"]  # of the runs of a random problem, in turn
 R = {"svm": 1300.0, "lenet5": 50.0}  # some devices fire at some iterations
+
+
+def module(peer):
+    """Import a peer only when a test uses it: PyTorch may not be installed."""
+    return importlib.import_module(f"benchmarks.peers.{peer}")
 
 
 def small_problem(model, runs):
@@ -44,7 +46,7 @@ def test_the_problem_exercises_the_trigger(model):
 @pytest.mark.parametrize("peer", PEERS)
 def test_svm_follows_the_oracle(peer, runs):
     problem = small_problem("svm", runs)
-    trajectory = PEERS[peer].run(problem, "float64")
+    trajectory = module(peer).run(problem, "float64")
     iterations = problem.samples.shape[1]
     for run in range(runs):
         history = oracle.simulate(
@@ -67,12 +69,13 @@ def test_svm_follows_the_oracle(peer, runs):
         np.testing.assert_allclose(trajectory.weights[run], history[-1].weights, atol=1e-12)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("runs", [1, 2])
-@pytest.mark.parametrize("peer", STACKED)
+@pytest.mark.parametrize("peer", ["torch_stacked", "numpy_stacked"])
 def test_lenet5_follows_the_modules(peer, runs):
     problem = small_problem("lenet5", runs)
-    trajectory = PEERS[peer].run(problem, "float64")
-    expected = torch_modules.run(problem, "float64")
+    trajectory = module(peer).run(problem, "float64")
+    expected = module("torch_modules").run(problem, "float64")
     np.testing.assert_array_equal(trajectory.fired, expected.fired)
     np.testing.assert_allclose(trajectory.transmission_time, expected.transmission_time)
     np.testing.assert_allclose(trajectory.weights, expected.weights, atol=1e-12)
@@ -83,7 +86,7 @@ def test_lenet5_follows_the_modules(peer, runs):
 def test_single_precision_stays_close(peer, model):
     problem = small_problem(model, runs=3)
     problem = problem._replace(threshold=np.zeros_like(problem.threshold))  # no trigger to flip
-    single, double = (PEERS[peer].run(problem, dtype) for dtype in ("float32", "float64"))
+    single, double = (module(peer).run(problem, dtype) for dtype in ("float32", "float64"))
     assert single.weights.dtype == np.float32
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-4)
 
@@ -94,15 +97,20 @@ def test_blocks_change_nothing(monkeypatch, peer, model):
     problem = small_problem(model, runs=3)
     results = []
     for size in (3, 2):
-        monkeypatch.setitem(PEERS[peer].RUNS_AT_ONCE, model, size)
-        results.append(PEERS[peer].run(problem, "float64"))
+        monkeypatch.setitem(module(peer).RUNS_AT_ONCE, model, size)
+        results.append(module(peer).run(problem, "float64"))
     for whole, in_blocks in zip(*results, strict=True):
         np.testing.assert_allclose(whole, in_blocks, atol=1e-12)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("model", SIZES)
 def test_gradients_agree(x64, model, batch):
+    import torch
+
+    from benchmarks.peers import torch_modules, torch_stacked
+
     rng = np.random.default_rng(batch)
     weights = rng.uniform(-0.2, 0.2, (4, SIZES[model]))
     images = normalise(model, rng.integers(0, 256, (4 * batch, 28, 28), dtype=np.uint8), "float64")
@@ -136,13 +144,17 @@ def test_gradients_agree(x64, model, batch):
         np.testing.assert_allclose(gradient, expected, atol=1e-14)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("model", SIZES)
 def test_accuracies_agree(model):
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.3, (3, SIZES[model]))
     images = rng.integers(0, 256, (130, 28, 28), dtype=np.uint8)  # not a whole number of chunks
     labels = rng.integers(0, 10, 130)
-    accuracies = [peer.evaluate(model, weights, images, labels, "float64") for peer in PEERS.values()]
+    accuracies = [
+        module(peer).evaluate(model, weights, images, labels, "float64")
+        for peer in (*TORCH, "numpy_stacked")
+    ]
     assert len(set(accuracies[0])) > 1
     np.testing.assert_array_equal(accuracies[1], accuracies[0])
     np.testing.assert_array_equal(accuracies[2], accuracies[0])

@@ -17,7 +17,7 @@ from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
 from efhc_jax.report.studies import study_values
 from efhc_jax.sweeps import Grid
-from small import QUADRATIC
+from small import QUADRATIC, SMALL
 
 BASE = QUADRATIC.replace(budgets=(20.0,))
 LARGE = 10**9
@@ -74,6 +74,19 @@ def test_every_run_is_there_with_its_broadcasts_and_links(grid, study):
         assert shown["curves"]["accuracy"]["low"] == numbers(100 * run.accuracy.min("device").values)
     places = {(key[-1], shown["places"]) for key, shown in study["runs"].items()}
     assert len(places) == 2, "runs of a seed share their places"
+
+
+def test_a_study_is_not_headed_by_a_value_of_what_it_sweeps(tiny):
+    grid = efhc.sweep(SMALL, tiny, r=[40.0, 4000.0], devices=[4, 5])
+    assert study_values(grid, "sweep.nc", 100_000)["title"] == "svm on tiny, H = 0.4"
+
+
+def test_headline_figures_say_how_many_seeds_they_have(grid):
+    gap = grid.copy(deep=True)
+    gap["accuracy"] = grid.accuracy.astype(float)
+    gap.accuracy[0, 1, -1] = np.nan
+    rows = study_values(gap, "sweep.nc", 200_000)["headline"]["rows"]
+    assert [row["cells"][0][3] for row in rows] == [1, 2]
 
 
 def test_the_audit_is_that_of_the_run_alone(grid, study):

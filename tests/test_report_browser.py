@@ -1,14 +1,13 @@
 """The page of a report in a real browser: it loads alone, without a complaint, and answers."""
 
 import pytest
-from browser import PROGRAM, Browser
+from browser import Browser
 
 import efhc_jax as efhc
 from efhc_jax.report.page import write_report
 from small import QUADRATIC
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs Chromium (Debian: chromium)")
-
+pytestmark = pytest.mark.browser
 
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 LINES = "[...document.querySelectorAll('.curves .line')].map(line => line.getAttribute('d'))"

@@ -1,9 +1,11 @@
 """Results: names and dimensions that others build on, and files that can be trusted."""
 
+import io
 import json
 import platform
 from pathlib import Path
 
+import h5py
 import jax
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import xarray
 import efhc_jax as efhc
 from efhc_jax.history import Record
 from efhc_jax.results import FORMAT, file_stem, run_dataset, sweep_dataset
+from efhc_jax.seals import read_sealed, sealed
 from small import SMALL, named_after
 
 OF_A_RUN = {
@@ -296,3 +299,14 @@ def test_file_names_tell_experiments_apart():
     assert len(stems) == 4
     assert file_stem(SMALL) == file_stem(SMALL.replace())
     assert file_stem(SMALL).startswith("efhc-svm-fashion_mnist-")
+
+
+def test_a_file_that_declares_more_than_it_can_hold_is_refused_unread(run, tmp_path, monkeypatch):
+    """HDF5 keeps no room for what was never written: a few bytes may declare any size."""
+    path = efhc.save(run, tmp_path / "run.nc")
+    content = io.BytesIO(read_sealed(path))
+    with h5py.File(content, "r+") as file:
+        file.create_dataset("huge", (1500, 1000, 1000), "f4", chunks=(1, 1000, 1000))
+    path.write_bytes(sealed(content.getbuffer()))
+    with pytest.raises(efhc.DataError, match=r"declares 6\.0 GB, more than"):
+        efhc.load(path)

@@ -115,10 +115,12 @@ def test_an_experiment_that_is_not_one(text):
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
-    Checkpoints(tmp_path, belongs_to="one").save(1, {"a": {"b": 1.0}})
-    assert Checkpoints(tmp_path, belongs_to="one").newest() is not None
-    with pytest.raises(efhc.DataError, match="belongs to another run, or to other data; remove"):
-        Checkpoints(tmp_path, belongs_to="two").newest()
+    one, two = {"experiment": {"r": 5.0}, "bits": 32}, {"experiment": {"r": 6.0}, "bits": 32}
+    Checkpoints(tmp_path, belongs_to=one).save(1, {"a": {"b": 1.0}})
+    assert Checkpoints(tmp_path, belongs_to=one).newest() is not None
+    said = r"belongs to other work \(r is 5.0 there and 6.0 here\); remove this folder"
+    with pytest.raises(efhc.DataError, match=said):
+        Checkpoints(tmp_path, belongs_to=two).newest()
 
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from efhc_jax.data import Dataset
 from efhc_jax.models.base import normalise
 from efhc_jax.program import Samples, advance, evaluate, initialise, make_spec, record_summary
 from efhc_jax.scenario import prepare, stack
-from efhc_jax.simulation import chunks, evaluation_times
+from efhc_jax.simulation import Control, chunks, evaluation_times
 
 SMALL = small.SMALL.replace(iterations=30)
 
@@ -236,3 +236,9 @@ def test_chunking_changes_no_bit_of_the_dynamics(tiny):
     for first in (0, 5):
         states, *_ = go(5, hypers, states, None, first, train)
     np.testing.assert_array_equal(whole.weights, states.weights)
+
+
+def test_a_control_is_told_of_the_progress(tiny):
+    done = []
+    efhc.simulate(SMALL, tiny, control=Control(report=done.append))
+    assert done == [10, 20, 30]

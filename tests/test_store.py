@@ -14,7 +14,9 @@ from efhc_jax.store import FORMAT, Store
 MANIFEST = {
     "experiment": {"model": "svm", "r": 50.0, "devices": 5},
     "axes": {"seed": [0, 1], "policy": ["efhc", "zt"]},
-    "data": 1234,
+    "data": {"tiny": "1234"},
+    "files": {"links.csv": "12"},
+    "versions": {"jax": "0.10"},
     "batch": 4,
 }
 
@@ -177,7 +179,9 @@ def test_a_setting_that_did_not_exist_yet_had_its_default(tmp_path):
             {"axes": MANIFEST["axes"] | {"graph": ["ring"]}},
             'graph is not swept there and ["ring"] here',
         ),
-        ({"data": 99}, "the data are different"),
+        ({"data": {"tiny": "99"}}, "the data are different"),
+        ({"files": {"links.csv": "99"}}, "the contents of links.csv are different"),
+        ({"versions": {"jax": "0.99"}}, "jax is 0.10 there and 0.99 here"),
     ],
 )
 def test_another_sweep_is_refused_with_the_difference(tmp_path, change, difference):
@@ -194,7 +198,7 @@ def test_every_difference_is_named(tmp_path):
     Store(tmp_path).claim(MANIFEST)
     other = {"model": "lenet5", "r": 5.0, "devices": 5}
     with pytest.raises(efhc.ExperimentError) as caught:
-        Store(tmp_path).claim(MANIFEST | {"experiment": other, "data": None})
+        Store(tmp_path).claim(MANIFEST | {"experiment": other, "data": {"tiny": "3"}})
     assert 'model is "svm" there and "lenet5" here' in str(caught.value)
     assert "r is 50.0 there and 5.0 here" in str(caught.value)
     assert "the data are different" in str(caught.value)

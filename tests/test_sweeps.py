@@ -517,4 +517,4 @@ def test_the_number_of_parameters_is_stored(tiny, tmp_path):
     assert grid.attrs["parameters"] == size
     several = efhc.sweep(SMALL, tiny, model=["svm", "quadratic"])
     sizes = json.loads(several.attrs["parameters"])
-    assert sizes == {"svm on fashion_mnist": 40, "quadratic on fashion_mnist": 36}
+    assert sizes == {"svm on tiny": 40, "quadratic on tiny": 36}

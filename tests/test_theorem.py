@@ -34,14 +34,17 @@ BASE = efhc.Experiment(
     iterations=ITERATIONS,
     learning_rate_decay=0.75,
     r=2000.0,
-    link_up=0.5,
-    link_failure=0.2,
-    link_repair=0.3,
-    period=4,
-    speed=0.03,
-    leave=0.02,
-    come_back=0.2,
-    absent_train=True,
+).inherit(  # for the dynamics to come
+    {
+        "link_up": 0.5,
+        "link_failure": 0.2,
+        "link_repair": 0.3,
+        "period": 4,
+        "speed": 0.03,
+        "leave": 0.02,
+        "come_back": 0.2,
+        "absent_train": True,
+    }
 )
 LEARNING_RATES = {"quadratic": 0.5, "logistic": 1.0}
 

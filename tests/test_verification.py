@@ -27,7 +27,7 @@ def test_a_run_agrees(run):
     found = verify(run)
     assert found.agrees
     assert (found.runs, found.of) == (1, 1)
-    assert found.values == sum(run[name].size for name in run)
+    assert found.values == sum(run[name].size for name in [*run, *run.coords])
     assert found.circumstances == []
 
 
@@ -142,4 +142,48 @@ def test_the_command_where_nothing_can_be_run(run, tmp_path, monkeypatch, capsys
 def test_the_cores_of_a_cpu_are_called_so(grid):
     found = verify(grid.assign_attrs(accelerators=jax.device_count() + 1))
     (line,) = found.circumstances
-    assert line.startswith(f"hardware was {jax.device_count() + 1} CPU cores and is ")
+    assert line.startswith(f"hardware was {jax.device_count() + 1} CPU cores and is now ")
+
+
+def test_coordinates_are_compared_too(run):
+    for name in ("iteration", "device"):
+        other = run.assign_coords({name: (run[name].dims, run[name].values + 1)})
+        found = verify(other)
+        assert not found.agrees
+        assert name in {one.variable for one in found.differences}
+
+
+def test_budgets_are_compared_too():
+    run = efhc.simulate(SMALL.replace(budgets=(0.5, 1.0)), progress=False)
+    assert verify(run).agrees
+    assert not verify(run.assign_coords(budget=[0.5, 2.0])).agrees
+
+
+def test_a_variable_that_is_gone_is_not_the_same(run, grid):
+    found = verify(run.drop_vars("global_loss"))
+    assert not found.agrees
+    assert found.unmatched == ["global_loss is in only one of the two"]
+    assert not verify(run.assign(extra=run.train_loss)).agrees
+    assert not verify(grid.drop_vars("test_loss")).agrees
+
+
+def test_a_variable_of_another_type_is_not_the_same(run):
+    found = verify(run.assign(accuracy=run.accuracy.astype(np.float64)))
+    assert found.unmatched == ["accuracy is stored as float64 and is now float32"]
+
+
+def test_attributes_that_say_something_else_are_not_the_same(run):
+    changed = run.attrs["policies"].replace("true", "false")
+    (said,) = verify(run.assign_attrs(policies=changed)).unmatched
+    assert "the attribute policies says" in said
+
+
+def test_a_sweep_with_runs_of_several_lengths_agrees():
+    grid = efhc.sweep(SMALL, progress=False, devices=[3, 4])
+    assert verify(grid).agrees
+
+
+def test_impossible_hardware_is_refused(run, tmp_path):
+    path = efhc.save(run.assign_attrs(accelerators=20_000), tmp_path / "run.nc")
+    with pytest.raises(efhc.DataError, match="its attribute accelerators is out of range"):
+        efhc.load(path)

@@ -10,9 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Files to check, as patterns. Others to add: "README.md", "CONTRIBUTING.md".
+# Files to check, as patterns.
 # Tables that commands write (docs/figure1, docs/performance) have the words of the package.
 CHECKED = [
+    "README.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/*.md",
     "docs/notebooks/*.md",

@@ -40,7 +40,7 @@ class Figure1:
 
     def execute(self) -> None:
         """Run the sweeps, draw the figure, and check the claims."""
-        from efhc_jax.cli.startup import one_device_a_core, start_jax
+        from efhc_jax.cli.startup import notes, one_device_a_core, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.errors import ExperimentError
         from efhc_jax.interrupts import stop_requests
@@ -55,7 +55,7 @@ class Figure1:
         classifiers = [self.classifier] if self.classifier else list(settings.CLASSIFIERS)
         kinds = {"i-iii": settings.curves, "iv": settings.connectivity}
         wanted = [kinds[self.panel]] if self.panel else list(kinds.values())
-        with stop_requests() as should_stop:
+        with notes(), stop_requests() as should_stop:
             for classifier in classifiers:
                 for kind in wanted:
                     study = kind(classifier, self.preset, self.seeds)

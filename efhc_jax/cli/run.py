@@ -48,7 +48,8 @@ class Run:
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.interrupts import stop_requests
-        from efhc_jax.results import file_stem
+        from efhc_jax.ownership import owner
+        from efhc_jax.results import check_holds_no_more, file_stem
         from efhc_jax.simulation import Control, DivergedError, simulate
 
         start_jax()
@@ -56,6 +57,8 @@ class Run:
         import jax
 
         data = load_dataset(self.experiment.dataset, self.data_dir)
+        stored = self.out / f"{file_stem(self.experiment)}.nc"
+        check_holds_no_more(stored, audit=self.audit, trace=self.trace)
         with (
             output_folder(self.out),
             held(self.out),
@@ -65,9 +68,13 @@ class Run:
             checkpoints = None
             if not self.trace:
                 folder = self.out / f".{file_stem(self.experiment)}.checkpoint"
-                bits = 8 * jax.numpy.zeros(()).dtype.itemsize
-                owner = f"{self.experiment.to_json()} {self.audit=} {bits=} data={data.digest}"
-                checkpoints = Checkpoints(folder, self.checkpoint_seconds, owner)
+                belongs_to = owner(
+                    self.experiment,
+                    {data.name: data.digest},
+                    audit=self.audit,
+                    bits=8 * jax.numpy.zeros(()).dtype.itemsize,
+                )
+                checkpoints = Checkpoints(folder, self.checkpoint_seconds, belongs_to)
             control = Control(should_stop=should_stop, checkpoints=checkpoints, logger=logger)
             try:
                 result = simulate(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from efhc_jax.errors import ExperimentError
 
@@ -18,6 +22,19 @@ def start_jax() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "efhc_jax" / "xla"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+@contextlib.contextmanager
+def notes() -> Iterator[None]:
+    """Print each warning as one line, without its location in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"efhc: note: {message}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
 
 
 def one_device_a_core(runs: int, batch: int | None = None) -> None:

@@ -79,7 +79,7 @@ class Sweep:
 
     def execute(self) -> int:
         """Run the sweep, then store, plot and print the results; 1 if runs diverged."""
-        from efhc_jax.cli.startup import join_job, one_device_a_core, start_jax
+        from efhc_jax.cli.startup import join_job, notes, one_device_a_core, start_jax
         from efhc_jax.interrupts import stop_requests
 
         experiment, axes = self.plan()
@@ -107,7 +107,7 @@ class Sweep:
         speaks = jax.process_index() == 0
         if speaks:
             print(predict(grid, data, self.batch), flush=True)
-        with stop_requests() as should_stop:
+        with notes(), stop_requests() as should_stop:
             try:
                 result = sweep(
                     experiment,

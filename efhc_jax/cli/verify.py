@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from efhc_jax.cli.flags import OptionalFolder
+from efhc_jax.cli.flags import OptionalFile, OptionalFolder
 
 if TYPE_CHECKING:
     from efhc_jax.verification import Difference, Verification
@@ -27,6 +27,8 @@ class Verify:
     """Result file (netCDF) of a run or sweep, or a folder with such files."""
     runs: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Minimum number of runs of a sweep to repeat, in whole batches; all by default."""
+    graph_file: OptionalFile = None
+    """Graph file of the result; the path stored in the result is not opened automatically."""
     data_dir: OptionalFolder = None
     """Folder with the files of the dataset."""
 
@@ -50,7 +52,7 @@ class Verify:
             if self.data_dir is not None:
                 name = Experiment.from_json(stored.attrs["experiment"]).dataset
                 data = load_dataset(str(name), self.data_dir)
-            found = verify(stored, data, self.runs)
+            found = verify(stored, data, self.runs, graph_file=self.graph_file)
             _print(found)
             agree &= found.agrees
         return 0 if agree else 1
@@ -67,8 +69,8 @@ def _print(found: Verification) -> None:
         count = len(found.differences)
         shown = f", the earliest {_MOST_LINES} of {count:,}" if count > _MOST_LINES else ""
         console.print(f"does not agree: {which}, {found.values:,} values{shown}")
-        for one in found.differences[:_MOST_LINES]:
-            console.print(_line(one), highlight=False, soft_wrap=True, markup=False)
+        for line in [*found.unmatched, *map(_line, found.differences[:_MOST_LINES])]:
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
     for line in found.circumstances:
         console.print(f"note: {line}", highlight=False, soft_wrap=True, markup=False)
     if not found.agrees and not found.circumstances:

@@ -70,6 +70,10 @@ def _draw_connectivity(axes: Axes, grid: xarray.Dataset) -> None:
     for policy in POLICIES:
         band: Interval = interval(accuracy.sel(policy=policy))
         draw_band(axes, accuracy.connectivity.values, band, LOOKS[policy], every=1)
+    missing = int(accuracy.isnull().sum())
+    if missing:
+        note = f"{missing} of {accuracy.size} runs did not reach it and are left out"
+        axes.set_title(note, loc="right", fontsize="x-small")
     axes.set(xlabel="connectivity (radius)", ylabel=f"accuracy within time {budget:,.0f} (%)")
     axes.set_xticks(accuracy.connectivity.values)
     keep_to_percent(axes)

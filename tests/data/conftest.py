@@ -5,13 +5,18 @@ from pathlib import Path
 import pytest
 from small_set import SmallSet, write_small
 
-from efhc_jax.data import fashion_mnist
-from efhc_jax.data.idx import Pixels, read_idx_directory
+from efhc_jax.data import fashion_mnist, mini
+from efhc_jax.data.idx import Pixels
+from efhc_jax.data.npz import read_npz
 
 
 @pytest.fixture(autouse=True)
-def private_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees or touches the user's cache, home or settings."""
+def private_machine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No test sees or touches the user's cache, home or settings, unless it needs the full set."""
+    if request.node.get_closest_marker("full_data"):
+        return
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("EFHC_DATA_DIR", raising=False)
@@ -25,18 +30,18 @@ def no_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def full_arrays() -> list[Pixels]:
-    """The four arrays of the full set; a machine that runs the tests has the Debian package."""
-    return read_idx_directory(fashion_mnist.DEBIAN_DIRECTORY, fashion_mnist.FILES, "debian")
+def real_arrays() -> list[Pixels]:
+    """Real images of Fashion-MNIST, in the form of its four files: those that come with the package."""
+    return read_npz(mini.PATH)
 
 
 @pytest.fixture
-def small(full_arrays: list[Pixels], tmp_path: Path) -> SmallSet:
+def small(real_arrays: list[Pixels], tmp_path: Path) -> SmallSet:
     """300 training and 60 test images, gzipped as the originals are."""
-    return write_small(tmp_path / "small", full_arrays, skip=0)
+    return write_small(tmp_path / "small", real_arrays, skip=0)
 
 
 @pytest.fixture
-def other(full_arrays: list[Pixels], tmp_path: Path) -> SmallSet:
+def other(real_arrays: list[Pixels], tmp_path: Path) -> SmallSet:
     """As many images as `small`, but others: what a wrong source would give."""
-    return write_small(tmp_path / "other", full_arrays, skip=1000)
+    return write_small(tmp_path / "other", real_arrays, skip=500)

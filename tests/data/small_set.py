@@ -11,19 +11,19 @@ from efhc_jax.data.idx import IdxFile, IdxSet, Pixels, idx_bytes, idx_digest
 
 
 class SmallSet(NamedTuple):
-    """The first images of the real set, in a directory of IDX files."""
+    """Some real images, in a directory of IDX files."""
 
     directory: Path
     files: IdxSet
     arrays: list[Pixels]
 
 
-def write_small(directory: Path, full: list[Pixels], skip: int) -> SmallSet:
-    """Write a part of the full set, with checksums of its own."""
+def write_small(directory: Path, real: list[Pixels], skip: int) -> SmallSet:
+    """Write a part of real images, with checksums of its own."""
     directory.mkdir()
     arrays = [
         np.ascontiguousarray(array[skip : skip + count])
-        for array, count in zip(full, (300, 300, 60, 60), strict=True)
+        for array, count in zip(real, (300, 300, 60, 60), strict=True)
     ]
     files = IdxSet(
         *(

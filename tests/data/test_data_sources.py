@@ -28,7 +28,13 @@ def assert_holds(dataset: Dataset, arrays: list[Pixels]) -> None:
 # Every dataset
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.full_data] if name == "fashion_mnist" else [])
+        for name in DATASETS
+    ],
+)
 def test_every_dataset_has_the_promised_form(name: str) -> None:
     data = load_dataset(name)
     train, test = DATASETS[name].samples
@@ -76,13 +82,18 @@ def test_importing_the_package_leaves_the_heavy_parts_alone() -> None:
 # What is on the machine
 
 
-def test_describe_finds_everything_where_the_debian_package_is() -> None:
+def test_describe_finds_everything_where_the_debian_package_is(
+    small: SmallSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fashion_mnist, "DEBIAN_DIRECTORY", small.directory)
+    stand_in = DATASETS["fashion_mnist"]._replace(load=lambda: fashion_mnist.load(None, small.files))
+    monkeypatch.setitem(DATASETS, "fashion_mnist", stand_in)
     assert [(row.name, row.found, row.samples) for row in describe()] == [
         ("fashion_mnist", True, (60_000, 10_000)),
         ("fashion_mnist_mini", True, (5_000, 1_000)),
         ("synthetic", True, (2_000, 500)),
     ]
-    assert describe()[0].where == "/usr/share/datasets/fashion-mnist"
+    assert describe()[0].where == str(small.directory)
 
 
 @pytest.mark.usefixtures("no_debian")
@@ -107,6 +118,7 @@ def test_describe_does_not_call_a_damaged_set_found(
 # Fashion-MNIST: contents
 
 
+@pytest.mark.full_data
 def test_the_full_set_is_the_published_one() -> None:
     data = load_dataset("fashion_mnist")
     assert data.train_labels[:10].tolist() == [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
@@ -320,6 +332,7 @@ def test_a_write_that_fails_leaves_the_old_file(small: SmallSet, tmp_path: Path)
 # The part that comes with the package
 
 
+@pytest.mark.full_data
 def test_the_mini_set_is_what_its_script_chooses_from_the_full_one() -> None:
     spec = importlib.util.spec_from_file_location("make_mini_dataset", SCRIPT)
     assert spec is not None
