@@ -87,14 +87,17 @@ function failure(error) {
   return element("p", { class: "failure", role: "alert" }, `This part of the page could not be shown (${error.message ?? error}).`);
 }
 
+const failures = new WeakMap(); // lines by the node that they stand before
+
 // Whether something succeeds for a node; where it fails, a line before the node says so until it does.
 function tried(node, action) {
-  if (node.previousSibling?.classList?.contains("failure")) node.previousSibling.remove();
+  failures.get(node)?.remove();
   try {
     action();
     return true;
   } catch (error) {
-    node.before(failure(error));
+    failures.set(node, failure(error));
+    node.before(failures.get(node));
     return false;
   }
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BITS = 6  # that a character of base64 holds
 _FINDINGS = 2_500  # characters of an audit
+_NETWORK = ("devices", "graph", "connectivity", "placement", "dynamics", "speed", "seed")
 _COUNTS = 14  # characters of the counts in a frame of a network that is drawn in part
 _EDGE = 7  # characters of the iteration at which a frame begins, where it is written down
 
@@ -32,6 +33,7 @@ class Detail(NamedTuple):
     evaluations: np.ndarray  # positions of those that are shown
     auditor: Auditor
     limits: Limits  # of the networks that are drawn
+    found: dict[tuple[Any, ...], np.ndarray]  # places by what they follow from; filled on the way
 
 
 class Room(NamedTuple):
@@ -86,7 +88,7 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
         values["whole"] |= {"devices": devices, "links": None if links is None else len(links)}
     places = None
     if links is not None:
-        places = _places(experiment, part, 1 if activity is None else steps)
+        places = _places(experiment, part, 1 if activity is None else steps, detail.found)
     moves = places is not None and places.ndim == 3
     if places is not None and moves:
         places = places[np.minimum(edges[:-1], len(places) - 1)]
@@ -170,13 +172,18 @@ def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.asarray(sums / np.diff(edges)[:, None])
 
 
-def _places(experiment: Experiment, part: Part, steps: int) -> np.ndarray:
+def _places(
+    experiment: Experiment, part: Part, steps: int, found: dict[tuple[Any, ...], np.ndarray]
+) -> np.ndarray:
     """Where the devices stand that are drawn."""
     count = len(part.devices)
     adjacency = np.zeros((count, count), bool)
     one, other = part.links.T
     adjacency[one, other] = adjacency[other, one] = True
-    places = places_of(experiment, adjacency, steps)
+    key = (adjacency.tobytes(), steps, *(getattr(experiment, name) for name in _NETWORK))
+    if key not in found:
+        found[key] = places_of(experiment, adjacency, steps)
+    places = found[key]
     laid_out = places.shape[-2] == count  # places that follow from the settings are those of all devices
     return places if laid_out else places[..., part.devices, :]
 

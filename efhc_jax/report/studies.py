@@ -149,7 +149,7 @@ def _add_runs(
     moved = [choice for choice in choices if begun.isel(choice)]
     if not moved:
         return
-    detail = Detail(values["places"], points.evaluations, Auditor(), _NETWORKS[0])
+    detail = Detail(values["places"], points.evaluations, Auditor(), _NETWORKS[0], {})
 
     def shown(choice: dict[str, int], frames: int, audited: bool) -> dict[str, Any]:
         run = one_run(grid, choice)
