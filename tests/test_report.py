@@ -2,25 +2,33 @@
 
 import base64
 import json
+import math
+import os
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 import efhc_jax as efhc
 from efhc_jax.activity import activity_of, one_run
 from efhc_jax.analysis import interval
 from efhc_jax.cli import main, parse
+from efhc_jax.graphs import GRAPHS, NetworkSettings
 from efhc_jax.report.again import command
 from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
 from efhc_jax.report.studies import study_values
+from efhc_jax.report.thinning import Limits, drawn_part
 from efhc_jax.sweeps import Grid
 from small import QUADRATIC, SMALL
 
 BASE = QUADRATIC.replace(budgets=(20.0,))
 LARGE = 10**9
+CLAIM = {"classifier": "svm", "panel": "i", "statement": "s", "quantity": "q", "difference": 1.0}
+CLAIM |= {"low": None, "high": None, "at_least": 0.0, "seeds": 2, "verdict": "holds"}
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +52,20 @@ def shares(text, shape):
 
 
 def embedded(path):
-    """The values in a page."""
+    """The values in a page, which are strict JSON."""
     text = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="values">(.*?)</script>', text, re.DOTALL).group(1))
+    found = re.search(r'id="values">(.*?)</script>', text, re.DOTALL).group(1)
+    return json.loads(found, parse_constant=pytest.fail)
+
+
+def failure(capsys, *words):
+    """The one line with which `efhc report` fails."""
+    capsys.readouterr()
+    assert main(["report", *map(str, words)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("efhc: error: ")
+    assert error.count("\n") == 1
+    return error.removesuffix("\n")
 
 
 def test_packing_can_be_undone():
@@ -206,13 +225,11 @@ def test_a_folder_of_figure_1_is_read_with_its_claims(grid, tmp_path):
     studies = ["lenet5-connectivity", "lenet5-curves", "svm-connectivity", "svm-curves"]
     for name in studies:
         efhc.save(grid.isel(seed=[0]), tmp_path / name / "sweep.nc")
-    claim = {"classifier": "svm", "panel": "i", "statement": "s", "quantity": "q", "difference": 1.0}
-    claim |= {"low": None, "high": None, "at_least": 0.0, "seeds": 2, "verdict": "holds"}
-    (tmp_path / "claims.json").write_text(json.dumps([claim]))
+    (tmp_path / "claims.json").write_text(json.dumps([CLAIM]))
     order = [path.parent.name for path in result_files([tmp_path])]
     assert order == ["svm-curves", "svm-connectivity", "lenet5-curves", "lenet5-connectivity"]
     values = embedded(write_report([tmp_path], tmp_path / "report.html"))
-    assert values["claims"] == [claim]
+    assert values["claims"] == [CLAIM]
     assert [study["name"] for study in values["studies"]] == [f"{name}/sweep.nc" for name in order]
     assert sorted(path.name for path in tmp_path.glob("*.*")) == ["claims.json", "report.html"]
 
@@ -240,8 +257,268 @@ def test_what_cannot_be_reported_is_explained(grid, tmp_path, monkeypatch, capsy
     assert error.count("\n") == 1
 
 
-def test_damaged_claims_are_named(grid, tmp_path, capsys):
-    efhc.save(grid.isel(seed=[0], policy=[0]), tmp_path / "sweep.nc")
-    (tmp_path / "claims.json").write_text("{")
-    assert main(["report", str(tmp_path / "sweep.nc"), "--out", str(tmp_path / "report.html")]) == 2
-    assert "claims.json: cannot be read" in capsys.readouterr().err
+def small_file(grid, path):
+    """One run of the sweep as a file."""
+    return efhc.save(grid.isel(seed=[0], policy=[0]), path)
+
+
+@pytest.mark.parametrize("name", ["svm-curves/sweep.nc", "svm-curves.nc"])
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_sweeps_of_figure_1_have_its_claims(grid, tmp_path, name, as_folder):
+    path = small_file(grid, tmp_path / name)
+    (tmp_path / "claims.json").write_text(json.dumps([CLAIM]))
+    page = write_report([tmp_path if as_folder else path], tmp_path / "report.html")
+    assert embedded(page)["claims"] == [CLAIM]
+    assert "<title>Figure 1" in page.read_text()
+
+
+@pytest.mark.parametrize("name", ["sweep.nc", "mine/sweep.nc", "mine/svm-curves/old/sweep.nc"])
+def test_other_results_do_not_take_the_claims_around_them(grid, tmp_path, name):
+    path = small_file(grid, tmp_path / name)
+    (tmp_path / "claims.json").write_text(json.dumps([CLAIM]))
+    for folder in (path, path.parent):
+        page = write_report([folder], tmp_path / "report.html")
+        assert embedded(page)["claims"] == []
+        assert "Figure 1" not in re.search("<title>.*</title>", page.read_text()).group()
+
+
+def test_figure_1_next_to_another_result_is_not_all_of_the_page(grid, tmp_path):
+    files = [small_file(grid, tmp_path / name) for name in ("svm-curves/sweep.nc", "mine.nc")]
+    (tmp_path / "claims.json").write_text(json.dumps([CLAIM]))
+    page = write_report(files, tmp_path / "report.html")
+    assert embedded(page)["claims"] == [CLAIM]
+    assert "<title>2 results</title>" in page.read_text()
+
+
+def test_a_sweep_of_figure_1_is_known_in_its_own_folder(grid, tmp_path, monkeypatch):
+    small_file(grid, tmp_path / "svm-curves" / "sweep.nc")
+    (tmp_path / "claims.json").write_text(json.dumps([CLAIM]))
+    monkeypatch.chdir(tmp_path / "svm-curves")
+    assert embedded(write_report(["sweep.nc"], "report.html"))["claims"] == [CLAIM]
+
+
+@pytest.mark.parametrize("other", [{"mine": 1}, ["mine"], [{"claim": "mine"}], 5])
+def test_a_file_of_that_name_that_holds_no_claims_is_left_alone(grid, tmp_path, other):
+    path = small_file(grid, tmp_path / "svm-curves.nc")
+    (tmp_path / "claims.json").write_text(json.dumps(other))
+    assert embedded(write_report([path], tmp_path / "report.html"))["claims"] == []
+
+
+def test_the_committed_figure_1_is_shown_with_its_claims(tmp_path):
+    folder = Path(__file__).parents[1] / "docs" / "figure1"
+    values = embedded(write_report([folder], tmp_path / "report.html"))
+    assert values["claims"] == json.loads((folder / "claims.json").read_text())
+    assert len(values["studies"]) == 4
+
+
+def test_claims_without_a_value_are_shown(grid, tmp_path):
+    path = small_file(grid, tmp_path / "svm-curves.nc")
+    claim = CLAIM | {"difference": math.nan, "low": -math.inf, "high": math.inf}
+    (tmp_path / "claims.json").write_text(json.dumps([claim]))
+    (shown,) = embedded(write_report([path], tmp_path / "report.html"))["claims"]
+    assert (shown["difference"], shown["low"], shown["high"]) == (None, "-inf", "inf")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "claims.json: cannot be read"),
+        ("[" * 100_000, "claims.json: cannot be read"),
+        (
+            json.dumps([CLAIM, CLAIM | {"quantity": None}]),
+            "damaged (the quantity is not text of claim 2)",
+        ),
+        (json.dumps([CLAIM | {"low": "x"}]), "damaged (the low is not a number of claim 1)"),
+    ],
+)
+def test_damaged_claims_are_named(grid, tmp_path, capsys, text, message):
+    path = small_file(grid, tmp_path / "svm-curves.nc")
+    (tmp_path / "claims.json").write_text(text)
+    assert message in failure(capsys, path, "--out", tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("axes", [{"r": [50.0, math.inf]}, {"norm_order": [2.0, math.inf]}])
+def test_an_infinite_value_of_an_axis_is_a_word(tmp_path, axes):
+    grid = efhc.sweep(BASE, **axes, progress=False)
+    values = embedded(write_report([efhc.save(grid, tmp_path / "a.nc")], tmp_path / "report.html"))
+    (axis,) = values["studies"][0]["axes"]
+    assert axis["values"][1] == axis["labels"][1] == "inf"
+    assert list(values["studies"][0]["runs"]) == ["0", "1"]
+
+
+def test_seeds_may_be_stored_as_floats(grid, tmp_path, capsys):
+    floats = grid.assign_coords(seed=grid.seed.astype(float))
+    out = tmp_path / "report.html"
+    (study,) = embedded(write_report([efhc.save(floats, tmp_path / "a.nc")], out))["studies"]
+    assert study["axes"][1]["values"] == [0, 1]
+    assert "--seeds 2" in study["command"]
+    for wrong in (0.5, math.inf):
+        path = efhc.save(grid.assign_coords(seed=[0.0, wrong]), tmp_path / "b.nc")
+        error = failure(capsys, path, "--out", out)
+        assert f"{path}: is damaged (its axis seed has a value that is not a whole number)" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("experiment", '{"r": NaN, "devices": 6, "iterations": 40}', "r=nan: out of range"),
+        ("policies", '{"efhc": {}, "rg": 5}', "is damaged (KeyError: 'uses_new_links')"),
+        ("policies", '{"efhc": 5}', "is damaged (TypeError: "),
+    ],
+)
+def test_a_damaged_result_is_named(grid, tmp_path, capsys, name, text, message):
+    path = efhc.save(grid.assign_attrs({name: text}), tmp_path / "a.nc")
+    assert f"{path}: {message}" in failure(capsys, path, "--out", tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("graph", sorted(GRAPHS.keys() - {"file"}))
+def test_a_network_is_drawn_in_part_where_it_is_large(graph):
+    links = GRAPHS[graph](NetworkSettings(90, 0.4, 0.4), np.random.default_rng(0))
+    limits = Limits(devices=40, links=60)
+    part = drawn_part(links, 90, limits)
+    assert len(part.devices) == 40
+    assert len(part.links) <= limits.links
+    np.testing.assert_array_equal(part.devices[part.links], links[part.chosen])
+    assert 0 in part.devices
+    assert (np.diff(part.devices) > 0).all()
+    adjacency = np.zeros((40, 40))
+    adjacency[tuple(part.links.T)] = 1
+    assert connected_components(adjacency, directed=False)[0] == 1
+    whole = drawn_part(links, 90, Limits(90, len(links)))
+    np.testing.assert_array_equal(whole.links, links)
+
+
+def test_a_network_that_falls_apart_is_drawn_in_part():
+    links = np.array([[1, 2], [3, 4]])
+    part = drawn_part(links, 6, Limits(devices=4, links=5))
+    assert part.devices.tolist() == [0, 1, 2, 3]
+    assert part.links.tolist() == [[1, 2]]
+    nothing = drawn_part(np.zeros((0, 2), int), 6, Limits(devices=4, links=5))
+    assert nothing.devices.tolist() == [0, 1, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A run of 320 devices, each linked with most others."""
+    experiment = BASE.replace(devices=320, split="iid", connectivity=0.9, iterations=12, eval_every=4)
+    return efhc.simulate(experiment, audit=True, progress=False)
+
+
+def test_a_large_network_is_drawn_in_part_and_counted_whole(large):
+    study = study_values(large, "run.nc", 2_500_000)
+    shown, links = study["runs"][""], int(large.degree.sum()) // 2
+    assert len(shown["weak"]) == len(shown["ids"]) == len(shown["bandwidth"]) == 300
+    assert len(shown["links"]) == len(shown["use"]) == 5_000 < links
+    assert shown["whole"]["devices"] == 320
+    assert shown["whole"]["links"] == links
+    assert shown["whole"]["fired"] == large.fired.sum("device").values.tolist()
+    assert shown["whole"]["used"] == large.links_used.values.tolist()
+    fired = large.fired.values[:, shown["ids"]]
+    np.testing.assert_array_equal(bits(shown["fired"], (12, 300)), fired)
+    assert f"300 of 320 devices and 5,000 of {links:,} links" in study["notes"][0]
+    assert all(len(figure) < 500 for _, _, figure in shown["audit"])
+
+
+@pytest.mark.parametrize("room", [60_000, 250_000])
+@pytest.mark.parametrize("audited", [False, True])
+def test_a_large_network_keeps_to_its_room(large, room, audited):
+    run = large if audited else large.drop_vars(["fired", "adjacency"])
+    values = study_values(run, "run.nc", room)
+    assert values["runs"]
+    assert len(json.dumps(values)) <= room
+
+
+def test_the_largest_network_of_a_sweep_keeps_to_its_room():
+    base = BASE.replace(split="iid", iterations=12, eval_every=4)
+    grid = efhc.sweep(base, devices=[4, 200], seed=[0, 1], audit=True, progress=False)
+    values = study_values(grid, "sweep.nc", 250_000)
+    assert len(json.dumps(values)) <= 250_000
+
+
+def test_many_evaluations_and_settings_keep_to_their_room(grid):
+    many = grid.isel(evaluation=np.arange(2_000) % 5).drop_vars(["fired", "adjacency"])
+    times = np.arange(2_000)
+    many = many.isel(step=np.arange(2_000) % 40).assign_coords(iteration=("evaluation", times))
+    many["broadcasts"] = many.broadcasts.copy(
+        data=np.broadcast_to(times[:, None], many.broadcasts.shape)
+    )
+    many = many.isel(policy=[0], drop=False)
+    values = study_values(many, "sweep.nc", 80_000)
+    assert len(json.dumps(values)) <= 80_000
+    assert re.search(r"between \d+ of 2,000 evaluations", " ".join(values["notes"]))
+    shown = values["runs"]["0,0"]
+    np.testing.assert_allclose(shares(shown["fired"], (len(shown["edges"]) - 1, 6)), 1, atol=1e-5)
+    wide = many.isel(policy=np.zeros(60, int), seed=[0]).assign_coords(
+        policy=[f"p{i}" for i in range(60)]
+    )
+    assert len(json.dumps(study_values(wide, "sweep.nc", 250_000))) <= 250_000
+
+
+def named_file(run, name, **more):
+    """The run as it would be stored with this name of a graph file."""
+    fields = json.loads(run.attrs["experiment"]) | {"graph_file": str(name)} | more
+    return run.assign_attrs(experiment=json.dumps(fields))
+
+
+@pytest.mark.parametrize("more", [{"graph": "file"}, {"dynamics": "trace"}])
+def test_a_file_that_a_result_names_is_never_opened(grid, tmp_path, more):
+    os.mkfifo(tmp_path / "pipe")  # who opens it waits for ever
+    np.save(tmp_path / "graph.npy", np.ones((6, 6)) - np.eye(6))
+    run = one_run(grid, {"policy": 0, "seed": 0})
+    for name in ("pipe", "graph.npy", "missing.csv"):
+        stored = named_file(run, tmp_path / name, **more)
+        plain = study_values(stored.drop_vars(["fired", "adjacency"]), "run.nc", LARGE)["runs"][""]
+        assert plain["links"] == []
+        assert plain["places"] is None
+        audited = study_values(stored, "run.nc", LARGE)["runs"][""]
+        assert audited["links"] == activity_of(run).links.tolist()
+        assert audited["places"] == 0
+
+
+EVIL = "\x1b[31m[bold]red[/bold]\x07\u202e<img src=x onerror=alert(1)></script>"
+
+
+def evil_file(grid, path):
+    """A result that has control characters and markup wherever it has text."""
+    fields = json.loads(grid.attrs["experiment"]) | {"dataset": EVIL, "model": EVIL + "\ud800"}
+    attrs = dict.fromkeys(("python", "platform", "created"), EVIL)
+    attrs |= {"experiment": json.dumps(fields), "versions": json.dumps({EVIL: EVIL})}
+    attrs |= {"data": json.dumps({EVIL: EVIL})}
+    renamed = grid.assign_coords(policy=["efhc", EVIL]).assign_attrs(attrs)
+    return efhc.save(renamed, path)
+
+
+def test_text_of_a_result_reaches_the_page_escaped(grid, tmp_path, capsys):
+    path = evil_file(grid, tmp_path / "a.nc")
+    out = tmp_path / "report.html"
+    assert main(["report", str(path), "--out", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).replace("\n", "").isprintable()
+    text = out.read_text(encoding="utf-8")
+    assert text.replace("\n", "").isprintable()
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+    values = json.dumps(embedded(out), ensure_ascii=False).replace("\\n", "")
+    assert values.isprintable()
+    assert "\\\\x1b[31m[bold]red[/bold]\\\\x07\\\\u202e<img" in values
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: run.assign_attrs(axes=json.dumps([EVIL])),
+        lambda run: named_file(run, "", **{EVIL: 1}),
+        lambda run: run.assign_attrs(policies=json.dumps({"efhc": EVIL})),
+    ],
+)
+def test_errors_hold_no_control_characters(grid, tmp_path, capsys, change):
+    path = efhc.save(change(one_run(grid, {"policy": 0, "seed": 0})), tmp_path / "a\x1b[31m.nc")
+    assert failure(capsys, path, "--out", tmp_path / "report.html").isprintable()
+
+
+def test_names_of_files_are_printed_escaped(grid, tmp_path, capsys):
+    path = small_file(grid, tmp_path / "a\x1b[31m.nc")
+    assert failure(capsys, path, "--out", tmp_path / "\x1bmissing\x07.nc" / "x.pdf").isprintable()
+    assert failure(capsys, path, "--out", path / "\x1b.html").isprintable()
+    assert main(["report", str(path), "--out", str(tmp_path / "\x1b[32m\n.html")]) == 0
+    assert capsys.readouterr().out.removesuffix("\n").isprintable()

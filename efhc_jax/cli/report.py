@@ -26,7 +26,8 @@ class Report:
 
     def execute(self) -> None:
         """Read the results and write the page."""
+        from efhc_jax.report.escaping import printable
         from efhc_jax.report.page import write_report
 
         path = write_report(self.files, self.out)
-        print(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB)")
+        print(f"wrote {printable(str(path))} ({path.stat().st_size / 1e6:.2f} MB)")

@@ -3,7 +3,10 @@
 studies.py   a result file as plain values: its settings, headline figures and curves
 runs.py      one run of it: broadcasts, links in use, the audit
 auditor.py   the theorem's assumptions on the runs of a file
+thinning.py  the part of a large network that is drawn
+claims.py    the verdicts that `efhc figure1` wrote next to its sweeps
 packing.py   compact encoding of values
+escaping.py  text and numbers of files as strict JSON, without control characters
 again.py     the command that repeats it
 page.py      the page from the values and the HTML, CSS and JavaScript files
 """

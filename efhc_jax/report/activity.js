@@ -22,7 +22,7 @@ function opened(run, study) {
   const places = run.places == null ? null : shares(study.places[run.places]);
   const evaluations = study.iterations.slice(0, run.curves.accuracy.mean.length);
   return {
-    ...run, devices, edges, frames: edges.length - 1,
+    ...run, devices, edges, name: (device) => run.ids?.[device] ?? device, frames: edges.length - 1,
     fired: (frame, device) => fired(frame * devices + device),
     used: (frame, link) => used != null && used(frame * links + link) === 1,
     isUp: (frame, link) => up == null || up(frame * links + link) === 1,
@@ -55,7 +55,7 @@ function activityView(range) {
   const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "iteration", oninput: () => go(Number(slider.value)) });
   const speed = element("select", { "aria-label": "speed" }, SPEEDS.map((pace) => element("option", { value: pace }, `× ${pace}`)));
   const play = element("button", { type: "button", onclick: () => (view.timer ? stop() : start()) }, "▶ Play");
-  const note = element("p", { class: "soft" });
+  const note = element("p", { class: "soft" }), extent = element("p", { class: "soft part" }), key = networkKey(range);
   const rasterNote = element("p", { class: "soft" });
   const redraw = drawnToWidth(canvas, () => drawRaster(canvas, view));
 
@@ -77,7 +77,7 @@ function activityView(range) {
     slider.value = frame;
     slider.setAttribute("aria-valuetext", stretch(view.run, frame));
     output.textContent = readout(view.run, frame);
-    view.move?.(frame);
+    tried(network, () => view.move?.(frame));
     redraw();
   }
   canvas.addEventListener("pointermove", (event) => {
@@ -85,7 +85,7 @@ function activityView(range) {
     if (event.buttons) go(frame);
     const share = view.run.fired(frame, device);
     const word = view.run.exact ? (share ? "broadcast" : "silent") : `broadcast in ${shown(100 * share, 3)} %`;
-    tip.show(event, `device ${device}${view.run.weak[device] ? ", weak" : ""}\n${stretch(view.run, frame)}: ${word}`);
+    tip.show(event, `device ${view.run.name(device)}${view.run.weak[device] ? ", weak" : ""}\n${stretch(view.run, frame)}: ${word}`);
   });
   canvas.addEventListener("pointerdown", (event) => go(rasterPlace(canvas, view, event).frame));
   canvas.addEventListener("pointerleave", tip.hide);
@@ -93,7 +93,7 @@ function activityView(range) {
 
   const player = element("div", { class: "player" }, play, slider, speed, output);
   const node = element("div", {}, player, element("div", { class: "activity" },
-    element("div", { class: "card network" }, element("h4", {}, "Network"), network, networkKey(range), note),
+    element("div", { class: "card network" }, element("h4", {}, "Network"), network, key, note, extent),
     element("div", { class: "card raster" }, element("h4", {}, "Broadcasts"), canvas, rasterNote)));
   return {
     node,
@@ -102,25 +102,36 @@ function activityView(range) {
       Object.assign(view, { run, color });
       slider.max = run.frames - 1;
       for (const sign of node.querySelectorAll(".now")) sign.hidden = !run.use;
-      view.move = run.place ? drawNetwork(network, run, range) : network.replaceChildren("The positions of the devices are not known, because the graph file is missing.");
+      view.move = run.place ? drawNetwork(network, run, range) : network.replaceChildren(element("p", {}, `The network is not stored in this result; ${flag} records it.`));
       note.textContent = run.use ? "The wider a link, the more often it carried models over the whole run. Links that carry models in this iteration are highlighted."
-        : `The use of links was not recorded; ${flag} records it.`;
+        : run.place ? `The use of links was not recorded; ${flag} records it.` : "";
+      key.hidden = !run.place;
+      extent.textContent = run.whole && run.place ? `${partShown(run)} are drawn, those with the fewest hops to device 0. The line above the figure counts all.` : "";
       rasterNote.textContent = run.use ? "One row per device, and one column per iteration, or per pixel if there are more iterations; the stronger the colour, the more often it broadcast. ■ marks weak devices, with less than the mean bandwidth. Click to select an iteration."
         : `Broadcasts are counted between evaluations; ${flag} records every iteration. ■ marks weak devices, with less than the mean bandwidth.`;
+      if (run.ids) rasterNote.append(` ${run.devices.toLocaleString("en")} of ${run.whole.devices.toLocaleString("en")} devices are shown.`);
       go(Math.min(view.frame, run.frames - 1));
     },
   };
 }
 
+// How much of a network is drawn, in words.
+function partShown({ devices, links, whole }) {
+  const counts = [[devices, whole.devices, "devices"], [links.length, whole.links, "links"]].filter(([, all]) => all != null);
+  return counts.map(([some, all, what]) => `${some.toLocaleString("en")} of ${all.toLocaleString("en")} ${what}`).join(" and ");
+}
+
 function readout(run, frame) {
   const devices = [...Array(run.devices).keys()];
   const evaluation = run.evaluation(frame);
-  const mean = devices.reduce((sum, device) => sum + run.accuracy(evaluation, device), 0) / run.devices;
+  const mean = run.curves.accuracy.mean[evaluation];
   const talking = devices.filter((device) => run.fired(frame, device) > 0);
-  const who = talking.length > 12 || !talking.length ? "" : ` (${talking.join(", ")})`;
-  const links = run.links.filter((_, link) => run.used(frame, link)).length;
-  const carried = run.use ? `, ${links} of ${run.links.length} links carried models` : "";
-  const words = `${stretch(run, frame)}: ${talking.length} of ${run.devices} devices broadcast${who}${carried}; mean accuracy ${(100 * mean).toFixed(1)} %`;
+  const who = run.ids || talking.length > 12 || !talking.length ? "" : ` (${talking.join(", ")})`;
+  const links = run.whole?.used?.[frame] ?? run.links.filter((_, link) => run.used(frame, link)).length;
+  const count = (value) => value.toLocaleString("en");
+  const carried = run.use ? `, ${count(links)} of ${count(run.whole?.links ?? run.links.length)} links carried models` : "";
+  const broadcast = `${count(run.whole?.fired[frame] ?? talking.length)} of ${count(run.whole?.devices ?? run.devices)} devices broadcast`;
+  const words = `${stretch(run, frame)}: ${broadcast}${who}${carried}; mean accuracy ${mean == null ? "–" : mean.toFixed(1)} %`;
   return words[0].toUpperCase() + words.slice(1);
 }
 
@@ -129,19 +140,19 @@ function drawNetwork(parent, run, [low, high]) {
   const box = surrounding(run);
   const svg = drawn("svg", { viewBox: box.join(" "), role: "img", "aria-label": "the network, with the links in use" });
   const size = (Math.max(box[2], box[3]) / 100) * Math.max(0.9, Math.min(2.9, 14 / Math.sqrt(run.devices)));
-  const most = Math.max(1e-9, ...(run.use ?? [0]));
+  const widest = most(run.use ?? [], 1e-9);
   const lines = run.links.map(([one, other], link) => {
-    const width = size * (run.use ? 0.1 + (0.55 * run.use[link]) / most : 0.15);
-    const text = `link ${one} – ${other}` + (run.use ? `\ncarried models in ${shown(100 * run.use[link], 3)} % of the iterations` : "");
+    const width = size * (run.use ? 0.1 + (0.55 * run.use[link]) / widest : 0.15);
+    const text = `link ${run.name(one)} – ${run.name(other)}` + (run.use ? `\ncarried models in ${shown(100 * run.use[link], 3)} % of the iterations` : "");
     return drawn("line", { class: "link", "stroke-width": width, ...hover(() => text) });
   });
   const marks = run.weak.map((weak, device) => {
     const square = { width: 1.8 * size, height: 1.8 * size, x: -0.9 * size, y: -0.9 * size };
     const shape = weak ? drawn("rect", { class: "device", ...square }) : drawn("circle", { class: "device", r: size });
-    const number = run.devices <= 40 ? drawn("text", { class: "number", style: `font-size: ${1.1 * size}px` }, String(device)) : null;
+    const number = run.devices <= 40 ? drawn("text", { class: "number", style: `font-size: ${1.1 * size}px` }, String(run.name(device))) : null;
     return drawn("g", hover(() => aboutDevice(run, device, marks[device].frame)), shape, number);
   });
-  svg.append(...lines, ...marks);
+  for (const shape of [lines, marks].flat()) svg.append(shape);
   parent.replaceChildren(svg);
   return (frame) => {
     const evaluation = run.evaluation(frame);
@@ -179,7 +190,7 @@ function surrounding(run) {
 function aboutDevice(run, device, frame) {
   const weak = run.weak[device] ? "weak, " : "";
   const accuracy = shown(100 * run.accuracy(run.evaluation(frame), device), 3);
-  return `device ${device} (${weak}bandwidth ${shown(run.bandwidth[device])})\naccuracy ${accuracy} %`;
+  return `device ${run.name(device)} (${weak}bandwidth ${shown(run.bandwidth[device])})\naccuracy ${accuracy} %`;
 }
 
 const hover = (text) => ({ onpointermove: (event) => tip.show(event, text()), onpointerleave: tip.hide });
@@ -228,7 +239,7 @@ function drawRaster(canvas, view) {
     if (row < 9 && device % Math.ceil(10 / row)) continue;
     pen.fillStyle = run.weak[device] ? css("--ink") : css("--soft");
     pen.textAlign = "right";
-    pen.fillText(`${run.weak[device] ? "■ " : ""}${device}`, RASTER.left - 6, top + thick / 2 + 4);
+    pen.fillText(`${run.weak[device] ? "■ " : ""}${run.name(device)}`, RASTER.left - 6, top + thick / 2 + 4);
   }
   pen.fillStyle = css("--soft");
   for (const tick of rounds(0, steps, Math.max(2, wide / 110))) {

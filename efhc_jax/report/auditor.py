@@ -21,6 +21,8 @@ _PROBLEM = (  # the settings that F* depends on
     *("labels_per_device", "dirichlet_alpha", "batch_size", "seed"),
 )
 
+_MOST_WORDS = 400  # characters of a finding: some list a number for every device
+
 
 class Auditor:
     """Audits runs; data and F* are computed only once."""
@@ -34,7 +36,7 @@ class Auditor:
         experiment = Experiment.from_json(run.attrs["experiment"])
         data = self._load(run)
         optimum = self._optimum(experiment, data) if data and "global_loss" in run else None
-        return [[one.name, one.verdict, one.figure] for one in audit(run, data, optimum)]
+        return [[one.name, one.verdict, _shortened(one.figure)] for one in audit(run, data, optimum)]
 
     def _load(self, run: xarray.Dataset) -> Dataset | None:
         which = Experiment.from_json(run.attrs["experiment"]).dataset, run.attrs.get("data", "")
@@ -49,3 +51,8 @@ class Auditor:
         if problem not in self._optima:
             self._optima[problem] = least_loss(experiment, data)
         return self._optima[problem]
+
+
+def _shortened(words: str) -> str:
+    """The words, or as many as there is room for."""
+    return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS].rsplit(' ', 1)[0]} …"

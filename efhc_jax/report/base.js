@@ -14,7 +14,7 @@ function filled(node, attributes, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (value !== false && value != null) node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child != null));
+  for (const child of children.flat()) if (child != null) node.append(child);
   return node;
 }
 
@@ -37,7 +37,12 @@ function shares(text) {
   };
 }
 
+// The least and the most of any number of values: a call with a hundred thousand arguments fails.
+const least = (values, from = Infinity) => values.reduce((low, value) => Math.min(low, value), from);
+const most = (values, from = -Infinity) => values.reduce((high, value) => Math.max(high, value), from);
+
 function shown(value, digits = 4) {
+  if (typeof value === "string") return value; // inf
   if (value == null || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (size >= 1000) return Math.round(value).toLocaleString("en");
@@ -76,11 +81,49 @@ const tip = {
   },
 };
 
+// What stands in the place of something that failed.
+function failure(error) {
+  console.error(error);
+  return element("p", { class: "failure", role: "alert" }, `This part of the page could not be shown (${error.message ?? error}).`);
+}
+
+const failures = new WeakMap(); // lines by the node that they stand before
+
+// Whether something succeeds for a node; where it fails, a line before the node says so until it does.
+function tried(node, action) {
+  failures.get(node)?.remove();
+  try {
+    action();
+    return true;
+  } catch (error) {
+    failures.set(node, failure(error));
+    node.before(failures.get(node));
+    return false;
+  }
+}
+
+// A part of a page: `make(state)` gives its node, and its listeners answer when a choice changes. What fails stays inside.
+function part(state, make) {
+  const own = { place: state.place, listeners: [] };
+  try {
+    const node = make(own);
+    if (!node) return null;
+    state.listeners.push(() => {
+      node.hidden = false;
+      node.hidden = !tried(node, () => own.listeners.forEach((listener) => listener()));
+    });
+    return node;
+  } catch (error) {
+    return failure(error);
+  }
+}
+
 // Calls `draw(width)` now and whenever the width of the node changes.
 function drawnToWidth(node, draw) {
   let last = 0;
+  const now = () => tried(node, () => draw((last = node.clientWidth)));
   new ResizeObserver(() => {
-    if (node.clientWidth && node.clientWidth !== last) draw((last = node.clientWidth));
+    if (node.clientWidth && node.clientWidth !== last) now();
   }).observe(node);
-  return () => node.clientWidth && draw((last = node.clientWidth));
+  return () => node.clientWidth && now();
 }

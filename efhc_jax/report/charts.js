@@ -82,11 +82,11 @@ function nearest(values, wanted) {
   return best;
 }
 
-const isWide = (values) => Math.min(...values) > 0 && Math.max(...values) / Math.min(...values) >= 20;
+const isWide = (values) => least(values) > 0 && most(values) / least(values) >= 20;
 
 // From values to pixels, with round ticks.
 function scale(values, from, to, { log = false, zero = false }) {
-  let low = Math.min(...values), high = Math.max(...values);
+  let low = least(values), high = most(values);
   if (!values.length) [low, high] = [0, 1];
   if (zero) low = Math.min(0, low);
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1];

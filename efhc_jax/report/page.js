@@ -76,12 +76,14 @@ function axesPart(study, state) {
   const column = Math.max(0, budget);
   const found = [];
   for (const [position, axis] of study.axes.entries()) {
-    if (axis.name === "seed" || axis.values.length < 2 || typeof axis.values[0] !== "number") continue;
+    const numeric = axis.values.map((_, at) => at).filter((at) => typeof axis.values[at] === "number"); // not inf, a word
+    if (axis.name === "seed" || numeric.length < 2) continue;
+    const left = axis.values.length > numeric.length ? " inf has no place on this axis; it is in the table above." : "";
     const chart = lineChart(`Against ${axis.name}`, axis.name, study.headline.columns[column], { percent: true, spread: true });
     const own = axis.name === study.hue;
     state.listeners.push(() => {
       const lines = (own ? study.looks.slice(0, 1) : study.looks).map((look, at) => {
-        const cells = axis.values.map((_, value) => {
+        const cells = numeric.map((value) => {
           const place = [...state.place];
           place[position] = value;
           const { all } = keys(study, place, own || study.hue == null ? null : at);
@@ -89,10 +91,10 @@ function axesPart(study, state) {
         });
         const [mean, low, high] = [0, 1, 2].map((part) => cells.map((cell) => cell[part]));
         const strong = own || study.hue == null || keys(study, state.place, at).one === keys(study, state.place).one;
-        return { x: axis.values, mean, low: low.some((value) => value != null) ? low : null, high, strong,
+        return { x: numeric.map((at) => axis.values[at]), mean, low: low.some((value) => value != null) ? low : null, high, strong,
           label: own ? "accuracy" : look.label, color: own ? "var(--ink)" : inkFor(look.color), dashes: own ? "-" : look.dashes };
       });
-      chart.show(lines, study.headline.seeds > 1 ? "Shade: 95 % interval over seeds." : "");
+      chart.show(lines, (study.headline.seeds > 1 ? "Shade: 95 % interval over seeds." : "") + left);
     });
     found.push(chart.figure);
   }
@@ -127,7 +129,7 @@ function headlinePart(study, state) {
 function accuracyRange(runs) {
   const reached = (side, first) => runs.flatMap(({ curves: { accuracy } }) => accuracy[side].slice(first)).filter((value) => value != null);
   const later = reached("low", 1);
-  return [Math.min(100, ...(later.length ? later : reached("low", 0))) / 100, Math.max(0, ...reached("high", 0)) / 100];
+  return [least(later.length ? later : reached("low", 0), 100) / 100, most(reached("high", 0), 0) / 100];
 }
 
 function activityPart(study, state) {
@@ -136,7 +138,7 @@ function activityPart(study, state) {
   const cache = new Map();
   const flag = `${study.axes.length ? "efhc sweep" : "efhc run"} --audit`;
   const position = study.axes.findIndex((axis) => axis.name === study.hue);
-  const node = element("div", {}, element("h3", {}, "Broadcasts and links"), which, view.node);
+  const node = element("div", {}, which, view.node);
   state.listeners.push(() => {
     const { one, single } = keys(study, state.place);
     const run = study.runs[one];
@@ -169,7 +171,7 @@ function auditPart(study, state) {
     const body = found.map(([name, words, figure]) => element("tr", {}, element("td", {}, name), verdict(words), element("td", {}, figure)));
     box.replaceChildren(element("div", { class: "card scroll" }, element("table", { class: "audit" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))));
   });
-  return element("div", {}, element("h3", {}, "Assumptions of the theorem"), box);
+  return box;
 }
 
 function pairs(rows) {
@@ -179,16 +181,18 @@ function pairs(rows) {
 function studySection(study, number, several) {
   const state = { place: study.axes.map((axis) => (axis.name === "seed" && axis.values.length > 1 ? -1 : 0)), listeners: [] };
   const update = () => state.listeners.forEach((listener) => listener());
+  const within = (make) => part(state, make);
   const section = element("section", { id: `study-${number}`, class: "study" },
     element("h2", {}, several ? study.title : "Settings"),
-    element("p", { class: "soft" }, study.name), pairs(study.setting),
-    element("h3", {}, "Headline figures"), headlinePart(study, state),
-    choosers(study, state, update),
-    element("h3", {}, "Curves"), axesPart(study, state), curvesPart(study, state),
-    activityPart(study, state), auditPart(study, state),
-    study.notes.length ? element("div", { class: "soft" }, element("h3", {}, "Left out of this page"), study.notes.map((note) => element("p", {}, note))) : null,
+    element("p", { class: "soft" }, study.name), within(() => pairs(study.setting)),
+    element("h3", {}, "Headline figures"), within((own) => headlinePart(study, own)),
+    within((own) => choosers(study, own, update)),
+    element("h3", {}, "Curves"), within((own) => axesPart(study, own)), within((own) => curvesPart(study, own)),
+    element("h3", {}, "Broadcasts and links"), within((own) => activityPart(study, own)),
+    element("h3", {}, "Assumptions of the theorem"), within((own) => auditPart(study, own)),
+    within(() => (study.notes.length ? element("div", { class: "soft" }, element("h3", {}, "Left out of this page"), study.notes.map((note) => element("p", {}, note))) : null)),
     element("h3", {}, "Run it again"), element("pre", { class: "command" }, study.command),
-    element("details", {}, element("summary", {}, "All settings as a file for --config, and provenance"), element("pre", {}, study.toml), pairs(study.origin)));
+    element("details", {}, element("summary", {}, "All settings as a file for --config, and provenance"), element("pre", {}, study.toml), within(() => pairs(study.origin))));
   document.getElementById("studies").append(section);
   update();
 }
@@ -207,10 +211,25 @@ function claimsSection(claims) {
     element("div", { class: "card scroll" }, element("table", { class: "claims" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body)))));
 }
 
+// A section of the page; where it fails as a whole, a line in its place says so.
+function attempt(id, title, make) {
+  try {
+    make();
+  } catch (error) {
+    document.getElementById("studies").append(element("section", { id }, element("h2", {}, title), failure(error)));
+  }
+}
+
+// What fails later, while somebody uses the page, is said at its top.
+addEventListener("error", (event) => {
+  const problems = document.getElementById("problems");
+  if (event.error && !problems.children.length) problems.append(failure(event.error));
+});
+
 const values = JSON.parse(document.getElementById("values").textContent);
-if (values.claims.length) claimsSection(values.claims);
-values.studies.forEach((study, number) => studySection(study, number, values.studies.length > 1));
+const entries = values.studies.map((study, number) => [`study-${number}`, study.name, () => studySection(study, number, values.studies.length > 1)]);
+if (values.claims.length) entries.unshift(["claims", "The paper's claims", () => claimsSection(values.claims)]);
+for (const entry of entries) attempt(...entry);
 if (values.studies.length > 1) {
-  const entries = [...(values.claims.length ? [["claims", "The paper's claims"]] : []), ...values.studies.map((study, number) => [`study-${number}`, study.name])];
   document.getElementById("contents").append(element("ul", {}, entries.map(([id, name]) => element("li", {}, element("a", { href: `#${id}` }, name)))));
 }

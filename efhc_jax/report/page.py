@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import importlib.resources
 import json
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.errors import DataError, EfhcError, ExperimentError
 from efhc_jax.figures import swept
 from efhc_jax.files import written_whole
 from efhc_jax.progress import item_progress
-from efhc_jax.report.studies import study_values
+from efhc_jax.report.claims import claims_of, figure_folder
+from efhc_jax.report.escaping import plain, printable
+from efhc_jax.report.studies import Tick, study_values
 from efhc_jax.results import load, result_files
 
 if TYPE_CHECKING:
@@ -40,7 +43,11 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
         ExperimentError: there is no file, or `out` does not end in .html.
         DataError: a file cannot be read.
     """
-    out = Path(out)
+    with _printable_errors():
+        return _write_report(files, Path(out), progress)
+
+
+def _write_report(files: Sequence[str | Path], out: Path, progress: bool | None) -> Path:
     if out.suffix.lower() not in (".html", ".htm"):
         raise ExperimentError(f"out={out}: give a file ending in .html")
     paths = result_files(files)
@@ -48,25 +55,47 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
     runs = sum(_runs(grid) for grid in grids)
     room = _ROOM // len(grids)
     with item_progress(runs, "report", progress) as tick:
-        studies = [
-            study_values(grid, _short(path), room, tick) for path, grid in zip(paths, grids, strict=True)
-        ]
+        studies = [_study(path, grid, room, tick) for path, grid in zip(paths, grids, strict=True)]
     title = studies[0]["title"] if len(studies) == 1 else f"{len(studies)} results"
-    claims = _claims(paths)
-    if claims:
+    claims = claims_of(paths)
+    if claims and all(map(figure_folder, paths)):
         title = "Figure 1: EF-HC and its baselines"
     with written_whole(out) as part:
         part.write_text(page(title, {"claims": claims, "studies": studies}), encoding="utf-8")
     return out
 
 
+def _study(path: Path, grid: xarray.Dataset, room: int, tick: Tick) -> dict[str, Any]:
+    """The values of a file, or an error that names it."""
+    try:
+        return study_values(grid, _short(path), room, tick)
+    except EfhcError as error:
+        raise DataError(f"{path}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: is damaged ({type(error).__name__}: {_first_line(error)})") from error
+
+
+@contextlib.contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Escape what files and their names bring into error messages."""
+    try:
+        yield
+    except EfhcError as error:
+        error.args = (printable(str(error)),)
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = printable(str(error.filename))
+        raise
+
+
 def page(title: str, values: dict[str, Any]) -> str:
     """The page as text, with values escaped so that they cannot end their script element."""
-    embedded = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    embedded = json.dumps(plain(values), separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         embedded = embedded.replace(character, f"\\u{ord(character):04x}")
     return string.Template(_text("template.html")).substitute(
-        title=html.escape(title),
+        title=html.escape(printable(title)),
         style=_text("report.css"),
         script="\n".join(map(_text, _SCRIPTS)),
         values=embedded,
@@ -81,19 +110,9 @@ def _runs(grid: xarray.Dataset) -> int:
     return math.prod(grid.sizes[axis] for axis in swept(grid))
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["without a reason"])[0]
+
+
 def _short(path: Path) -> str:
     return str(Path(*path.parts[-2:]))
-
-
-def _claims(paths: list[Path]) -> list[dict[str, Any]]:
-    """The claims that `efhc figure1` wrote next to the sweeps, each file once."""
-    beside = {folder / "claims.json": None for path in paths for folder in path.parents[:2]}
-    claims: list[dict[str, Any]] = []
-    for file in beside:
-        if not file.is_file():
-            continue
-        try:
-            claims += json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError) as error:
-            raise DataError(f"{file}: cannot be read ({error})") from None
-    return claims

@@ -13,13 +13,17 @@ from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
 from efhc_jax.places import first_graph, places_of
 from efhc_jax.report.auditor import Auditor
-from efhc_jax.report.packing import numbers, packed_bits, packed_shares, stretches
+from efhc_jax.report.packing import numbers, packed_bits, packed_shares, some_of, stretches
+from efhc_jax.report.thinning import Limits, Part, drawn_part
 
 if TYPE_CHECKING:
     import xarray
 
 _BITS = 6  # bits per character of base64
 _FINDINGS = 2_500  # characters per audit
+_NETWORK = ("devices", "graph", "connectivity", "placement", "dynamics", "speed", "seed")
+_COUNTS = 14  # characters of the counts in a frame of a network that is drawn in part
+_EDGE = 7  # characters of the iteration at which a frame begins, if it is written
 
 
 class Detail(NamedTuple):
@@ -28,6 +32,8 @@ class Detail(NamedTuple):
     places: list[Any]  # distinct positions of devices; filled while runs are added
     evaluations: np.ndarray  # indices of the evaluations that are shown
     auditor: Auditor
+    limits: Limits  # of the networks that are drawn
+    found: dict[tuple[Any, ...], np.ndarray]  # places by what they follow from; filled on the way
 
 
 class Room(NamedTuple):
@@ -42,9 +48,13 @@ class Room(NamedTuple):
         """Estimate from a run that was written with a single frame."""
         devices = len(values["weak"])
         links = len(values["links"]) * (1 if values["up"] is None else 2)
-        moving = 32 * devices if values["moves"] else 0
-        fixed = len(json.dumps(values)) + _FINDINGS
-        return cls(fixed, (devices + links + moving) / _BITS, (16 * devices + links + moving) / _BITS)
+        places = 32 * devices
+        fixed = len(json.dumps(values)) + _FINDINGS + (0 if values["moves"] else places / _BITS)
+        moving = (places if values["moves"] else 0) + (_COUNTS * _BITS if values["whole"] else 0)
+        exact, thin = devices + links + moving, 16 * devices + links + moving
+        if values["use"] is None:  # frames lie between evaluations
+            exact = thin = 16 * devices + _EDGE * _BITS + moving
+        return cls(fixed, exact / _BITS, thin / _BITS)
 
     def frames(self, room: float, steps: int) -> int:
         """The number of frames that fit: one per iteration, or groups of iterations."""
@@ -63,15 +73,22 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
     """
     experiment = Experiment.from_json(run.attrs["experiment"])
     activity = activity_of(run)
-    steps = run.sizes["step"]
+    steps, devices = run.sizes["step"], run.sizes["device"]
     evaluations = detail.evaluations[detail.evaluations < run.sizes["evaluation"]]
+    links = _links_at_first(experiment) if activity is None else activity.links
+    part = drawn_part(np.zeros((0, 2), int) if links is None else links, devices, detail.limits)
     if activity is None:
-        edges = run.iteration.values if run.sizes["evaluation"] > 1 else np.array([0, max(steps, 1)])
-        values = _without_activity(run, experiment)
+        values, edges = _without_activity(run, part, frames)
     else:
         edges = stretches(steps, frames)
-        values = _with_activity(activity, edges)
-    places = _places(experiment, run, activity, values["links"])
+        values = _with_activity(activity, edges, part)
+    if len(part.devices) == devices and (links is None or len(part.links) == len(links)):
+        values["whole"] = None
+    else:
+        values["whole"] |= {"devices": devices, "links": None if links is None else len(links)}
+    places = None
+    if links is not None:
+        places = _places(experiment, part, 1 if activity is None else steps, detail.found)
     moves = places is not None and places.ndim == 3
     if places is not None and moves:
         places = places[np.minimum(edges[:-1], len(places) - 1)]
@@ -79,9 +96,11 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
         "edges": {"length": int(edges[1] - edges[0]), "steps": steps}
         if activity and steps
         else edges.tolist(),
-        "accuracy": packed_shares(run.accuracy.values[evaluations]),
-        "weak": weak_devices(run).tolist(),
-        "bandwidth": numbers(run.bandwidth.values),
+        "ids": None if len(part.devices) == devices else part.devices.tolist(),
+        "links": part.links.tolist(),
+        "accuracy": packed_shares(run.accuracy.values[evaluations][:, part.devices]),
+        "weak": weak_devices(run)[part.devices].tolist(),
+        "bandwidth": numbers(run.bandwidth.values[part.devices]),
         "places": _entered(detail.places, places),
         "moves": moves,
         "audit": detail.auditor.findings(run) if activity and audited else None,
@@ -89,39 +108,60 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
     }
 
 
-def _with_activity(activity: Activity, edges: np.ndarray) -> dict[str, Any]:
-    """Broadcasts and links of every group of iterations between two edges."""
+def _with_activity(activity: Activity, edges: np.ndarray, part: Part) -> dict[str, Any]:
+    """Broadcasts and links of every group of iterations between two edges, with their totals."""
     steps = max(1, len(activity.fired))
     exact = bool((np.diff(edges) == 1).all())
-    shares = _share(activity.fired, edges)
-    always = bool(activity.up.all())
+    shares = _share(activity.fired[:, part.devices], edges)
+    up, used = activity.up[:, part.chosen], activity.used[:, part.chosen]
     return {
-        "links": activity.links.tolist(),
         "fired": packed_bits(shares) if exact else packed_shares(shares),
         "exact": exact,
-        "used": packed_bits(_share(activity.used, edges)),
-        "up": None if always else packed_bits(_share(activity.up, edges)),
-        "use": numbers(activity.used.sum(0) / steps),
+        "used": packed_bits(_share(used, edges)),
+        "up": None if up.all() else packed_bits(_share(up, edges)),
+        "use": numbers(used.sum(0) / steps),
+        "whole": {
+            "fired": _counts(activity.fired, edges),
+            "used": _counts(activity.used, edges),
+        },
     }
 
 
-def _without_activity(run: xarray.Dataset, experiment: Experiment) -> dict[str, Any]:
-    """The values of a run without an audit: its first network, and broadcasts between evaluations."""
-    links: list[list[int]] = []
-    with contextlib.suppress(EfhcError):  # the graph file may be missing
-        links = np.argwhere(np.triu(first_graph(experiment))).tolist()
-    lengths = np.diff(run.iteration.values)[:, None]
-    shares = np.diff(run.broadcasts.values, axis=0) / np.maximum(lengths, 1)
-    if not len(shares):
+def _without_activity(run: xarray.Dataset, part: Part, frames: int) -> tuple[dict[str, Any], np.ndarray]:
+    """Broadcasts between evaluations, as many as there are frames for, and the edges of the frames."""
+    marks = some_of(run.sizes["evaluation"], frames + 1)
+    edges = run.iteration.values[marks]
+    shares = np.diff(run.broadcasts.values[marks], axis=0) / np.maximum(np.diff(edges)[:, None], 1)
+    if len(marks) < 2:
+        edges = np.array([0, max(run.sizes["step"], 1)])
         shares = np.zeros((1, run.sizes["device"]))
-    return {
-        "links": links,
-        "fired": packed_shares(shares),
+    values = {
+        "fired": packed_shares(shares[:, part.devices]),
         "exact": False,
         "used": None,
         "up": None,
         "use": None,
+        "whole": {"fired": (shares > 0).sum(1).tolist(), "used": None},
     }
+    return values, edges
+
+
+def _links_at_first(experiment: Experiment) -> np.ndarray | None:
+    """The links of iteration 0 as they follow from the settings, or None where they do not.
+
+    A file that a result names is never opened: results come from anywhere, and so do the names in them.
+    """
+    if experiment.graph_file:
+        return None
+    with contextlib.suppress(EfhcError):  # such as a graph that is not registered here
+        return np.argwhere(np.triu(first_graph(experiment)))
+    return None
+
+
+def _counts(happened: np.ndarray, edges: np.ndarray) -> list[int]:
+    """In how many columns it happened in each stretch, of (step, …)."""
+    ever = np.logical_or.reduceat(happened, edges[:-1], axis=0) if len(edges) > 1 else happened[:0]
+    return [int(count) for count in ever.sum(1)]
 
 
 def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -133,17 +173,19 @@ def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _places(
-    experiment: Experiment, run: xarray.Dataset, activity: Activity | None, links: list[list[int]]
-) -> np.ndarray | None:
-    """The positions of the devices, if they are known."""
-    if activity is None and not links and experiment.graph_file:
-        return None
-    devices = run.sizes["device"]
-    adjacency = np.zeros((devices, devices), bool)
-    for one, other in links:
-        adjacency[one, other] = adjacency[other, one] = True
-    steps = 1 if activity is None else run.sizes["step"]
-    return places_of(experiment, adjacency, steps)
+    experiment: Experiment, part: Part, steps: int, found: dict[tuple[Any, ...], np.ndarray]
+) -> np.ndarray:
+    """Where the devices stand that are drawn."""
+    count = len(part.devices)
+    adjacency = np.zeros((count, count), bool)
+    one, other = part.links.T
+    adjacency[one, other] = adjacency[other, one] = True
+    key = (adjacency.tobytes(), steps, *(getattr(experiment, name) for name in _NETWORK))
+    if key not in found:
+        found[key] = places_of(experiment, adjacency, steps)
+    places = found[key]
+    laid_out = places.shape[-2] == count  # places that follow from the settings are those of all devices
+    return places if laid_out else places[..., part.devices, :]
 
 
 def _entered(shared: list[Any], places: np.ndarray | None) -> int | None:

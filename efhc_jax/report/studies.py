@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,19 +11,27 @@ import numpy as np
 
 from efhc_jax.activity import one_run
 from efhc_jax.analysis import Interval, interval, per_run
-from efhc_jax.config import Experiment
+from efhc_jax.config import LIMITS, Experiment
 from efhc_jax.errors import DataError
 from efhc_jax.figures import Band, describe, look_of, over_common_time, swept, time_at_evaluations
 from efhc_jax.report.again import again
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.packing import numbers, some_of, stretches
 from efhc_jax.report.runs import Detail, Room, run_values
+from efhc_jax.report.thinning import Limits
 
 if TYPE_CHECKING:
     import xarray
 
 _MOST_EVALUATIONS = 150
+_FEWEST_EVALUATIONS = 10
 _MOST_RATES = 120  # points of the curve of transmission times
+_POINT = 120  # characters of a point in all curves of a setting
+_NETWORKS = (  # the most of a network that is drawn; the first one that fits
+    Limits(devices=300, links=5_000),
+    Limits(devices=100, links=1_500),
+    Limits(devices=30, links=300),
+)
 _FEWEST_FRAMES = 200  # frames per run; rather than fewer frames, fewer runs are shown
 _SHOWN_FIRST = (
     "model",
@@ -66,11 +75,14 @@ def study_values(
         DataError: there is nothing to show.
     """
     if not grid.sizes["evaluation"]:
-        raise DataError(f"{name}: contains no evaluation, so there is nothing to report")
+        raise DataError("contains no evaluation, so there is nothing to report")
+    grid = _whole_numbers(grid)
     experiment = Experiment.from_json(grid.attrs["experiment"])
     axes = {axis: grid[axis].values.tolist() for axis in swept(grid)}
+    settings = math.prod(len(options) for axis, options in axes.items() if axis != "seed")
+    most = int(np.clip(room // (2 * settings * _POINT), _FEWEST_EVALUATIONS, _MOST_EVALUATIONS))
     points = Points(
-        some_of(grid.sizes["evaluation"], _MOST_EVALUATIONS), stretches(grid.sizes["step"], _MOST_RATES)
+        some_of(grid.sizes["evaluation"], most), stretches(grid.sizes["step"], min(most, _MOST_RATES))
     )
     hue = "policy" if "policy" in axes else next((axis for axis in axes if axis != "seed"), None)
     values: dict[str, Any] = {
@@ -104,6 +116,23 @@ def study_values(
     return values
 
 
+def _whole_numbers(grid: xarray.Dataset) -> xarray.Dataset:
+    """The sweep with whole numbers on each axis that has them, such as seeds, also if stored as floats.
+
+    Raises:
+        DataError: a value is not a whole number.
+    """
+    changed = {}
+    for name, limit in LIMITS.items():
+        if limit.kind is not int or name not in grid.coords or grid[name].dtype.kind != "f":
+            continue
+        values = grid[name].values
+        if not np.isfinite(values).all() or (values != np.rint(values)).any():
+            raise DataError(f"is damaged (its axis {name} has a value that is not a whole number)")
+        changed[name] = grid[name].astype(np.int64)
+    return grid.assign_coords(changed)
+
+
 def _add_runs(
     values: dict[str, Any],
     grid: xarray.Dataset,
@@ -120,15 +149,22 @@ def _add_runs(
     moved = [choice for choice in choices if begun.isel(choice)]
     if not moved:
         return
-    detail = Detail(values["places"], points.evaluations, Auditor())
+    detail = Detail(values["places"], points.evaluations, Auditor(), _NETWORKS[0], {})
 
     def shown(choice: dict[str, int], frames: int, audited: bool) -> dict[str, Any]:
         run = one_run(grid, choice)
         return run_values(run, detail, frames, audited) | {"curves": _run_curves(run, points)}
 
-    cost = Room.of(shown(moved[0], frames=1, audited=False))
-    values["places"].clear()
-    kept = int(np.clip(room // (cost.fixed + _FEWEST_FRAMES * cost.thin), 1, len(moved)))
+    fewest = min(_FEWEST_FRAMES, grid.sizes["step"])
+    ends = grid.degree.sum("device") + grid.bandwidth.count("device")
+    largest = max(moved, key=lambda choice: float(ends.isel(choice)))
+    for limits in _NETWORKS:
+        detail = detail._replace(limits=limits)
+        cost = Room.of(shown(largest, frames=1, audited=False))
+        values["places"].clear()
+        if cost.fixed + fewest * cost.thin <= room:
+            break
+    kept = int(np.clip(room // (cost.fixed + fewest * cost.thin), 1, len(moved)))
     frames = cost.frames(room / kept, grid.sizes["step"])
     for choice in moved[:kept]:
         place = _key(tuple(choice.values()))
@@ -149,6 +185,16 @@ def _add_notes(
             f"{len(values['runs']):,} of {runs:,} runs are shown individually, "
             "the others only in the headline figures and means."
         )
+    parts = [run for run in values["runs"].values() if run["whole"]]
+    if parts:
+        notes.append(
+            f"Networks are drawn in part: {_part_in_words(parts[0])}"
+            f"{', and so on for every run' if len(parts) > 1 else ''}. These are the devices with the "
+            "fewest hops to device 0. All figures, curves and counts are those of all devices."
+        )
+    between = [len(run["edges"]) for run in values["runs"].values() if run["use"] is None]
+    if max(between, default=evaluations) < evaluations:
+        notes.append(f"Broadcasts are counted between {max(between)} of {evaluations:,} evaluations.")
     lengths = [run["edges"]["length"] for run in values["runs"].values() if run["use"]]
     length = max(lengths, default=1)
     if length > 1:
@@ -157,6 +203,15 @@ def _add_notes(
             "brightness is the fraction of iterations in which a device broadcast, "
             "and a link is highlighted if it was used in any of them."
         )
+
+
+def _part_in_words(run: dict[str, Any]) -> str:
+    """How much of a run's network is drawn."""
+    whole = run["whole"]
+    words = f"{len(run['weak']):,} of {whole['devices']:,} devices"
+    if whole["links"] is None:
+        return words
+    return f"{words} and {len(run['links']):,} of {whole['links']:,} links"
 
 
 def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[str]]:
