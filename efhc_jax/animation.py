@@ -68,7 +68,13 @@ def animate(
     durations[-1] = int(1000 * _PAUSE)
     with written_whole(out) as part:
         pictures[0].save(
-            part, save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=True
+            part,
+            format="GIF",
+            save_all=True,
+            append_images=pictures[1:],
+            duration=durations,
+            loop=0,
+            optimize=True,
         )
     return out
 

@@ -323,7 +323,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
 def save_figure(figure: Figure, path: Path) -> Path:
     """Store a figure in the format of its ending, in full or not at all."""
     with written_whole(path) as part:
-        figure.savefig(part, dpi=150)
+        figure.savefig(part, dpi=150, format=path.suffix.lower().lstrip(".") or "png")
     return path
 
 
