@@ -84,6 +84,8 @@ class Run:
             self._finish(result)
             if checkpoints:
                 checkpoints.clear()
+            if should_stop():  # too late to save anybody time, but what comes next must not begin
+                raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def _logger(self) -> Iterator[Logger | None]:

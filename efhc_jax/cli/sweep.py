@@ -126,6 +126,8 @@ class Sweep:
                 raise
         if speaks:
             self._finish(result)
+        if should_stop():  # too late to save anybody time, but what comes next must not begin
+            raise KeyboardInterrupt
         diverged = int((result.diverged_at >= 0).sum())
         if diverged and speaks:
             print(
