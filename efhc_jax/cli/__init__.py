@@ -67,6 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
     except MemoryError as error:
         print(f"efhc: error: not enough memory ({error}); try fewer devices or runs", file=sys.stderr)
         return 2
+    except RuntimeError as error:  # JAX_PLATFORMS asks for one that is not here, next to the CPU
+        if not str(error).startswith("Unable to initialize backend"):
+            raise
+        print(f"efhc: error: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("efhc: stopped", file=sys.stderr)
         return 130
