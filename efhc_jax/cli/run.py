@@ -14,6 +14,7 @@ from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.locks import held
+from efhc_jax.texts import in_table
 
 if TYPE_CHECKING:
     import xarray
@@ -122,7 +123,8 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
     """What came out, in a few lines."""
     from rich.table import Table
 
-    table = Table(title=f"{experiment.policy} on {experiment.dataset}, {experiment.model}")
+    title = f"{experiment.policy} on {experiment.dataset}, {experiment.model}"
+    table = Table(title=in_table(title, "table.title"))
     table.add_column("what")
     table.add_column("value", justify="right")
     for what, value in summary(result):
