@@ -6,9 +6,12 @@ Names are imported when they are first used, so that `import efhc_jax` is cheap.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # importing typing for it would cost more than all the rest
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from efhc_jax.analysis import at_budget, compare, interval
     from efhc_jax.audits import audit, suggest_r
     from efhc_jax.config import Experiment

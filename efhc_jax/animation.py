@@ -15,6 +15,7 @@ from efhc_jax.files import written_whole
 from efhc_jax.network import to_matrix
 from efhc_jax.places import places_of
 from efhc_jax.progress import item_progress
+from efhc_jax.texts import in_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -68,7 +69,13 @@ def animate(
     durations[-1] = int(1000 * _PAUSE)
     with written_whole(out) as part:
         pictures[0].save(
-            part, save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=True
+            part,
+            format="GIF",
+            save_all=True,
+            append_images=pictures[1:],
+            duration=durations,
+            loop=0,
+            optimize=True,
         )
     return out
 
@@ -87,7 +94,7 @@ class _Scene:
         self._accuracy = 100 * run.accuracy.values  # (evaluation, device)
         self._figure, axes, beside = _canvas()
         look = look_of("policy", experiment.policy, 0)
-        axes.set_title(f"{look.label}: {describe(experiment)}", fontsize="medium")
+        axes.set_title(in_figure(f"{look.label}: {describe(experiment)}"), fontsize="medium")
         self._physical = LineCollection([], colors=_LINK, linewidths=1.2, zorder=1)
         self._used = LineCollection([], colors=_IN_USE, linewidths=2.6, zorder=2)
         axes.add_collection(self._physical)

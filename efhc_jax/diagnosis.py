@@ -125,9 +125,12 @@ def _disk() -> Check:
 
 def _cache() -> Check:
     """The folder for compiled programs and downloaded data, which is optional."""
-    from efhc_jax.data.fashion_mnist import cache_directory
+    from efhc_jax.caches import cache_folder
 
-    folder = cache_directory()
+    folder = cache_folder()
+    if folder is None:
+        advice = "programs are compiled again each time; set XDG_CACHE_HOME to a folder of yours"
+        return Check("cache", "note", "no home directory and no XDG_CACHE_HOME", advice)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir() or not _writable(there):
         advice = "programs are compiled anew each time; set XDG_CACHE_HOME to a folder of your own"

@@ -13,6 +13,7 @@ from efhc_jax.config import Experiment, as_stored
 from efhc_jax.effects import why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.files import written_whole
+from efhc_jax.texts import in_figure
 from efhc_jax.theory import Finding
 
 if TYPE_CHECKING:
@@ -99,11 +100,11 @@ def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
         draw_band(axes, points, band, look)
         axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
-    panels[0].set(ylabel=TITLES.get(y, y))
+    panels[0].set(ylabel=in_figure(TITLES.get(y, y)))
     order = "worst to best" if "accuracy" in y else "lowest to highest"
     title = f"line: mean; shade: {order} device" if has_devices else None
     panels[0].legend(title=title, title_fontsize="small")
-    figure.suptitle(describe(experiment))
+    figure.suptitle(in_figure(describe(experiment)))
     return figure
 
 
@@ -130,11 +131,11 @@ def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") 
     for axes, name in zip(panels, ("iteration", "time"), strict=False):
         axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
-    panels[0].set(ylabel=TITLES.get(y, y))
+    panels[0].set(ylabel=in_figure(TITLES.get(y, y)))
     if "accuracy" in y:
         keep_to_percent(panels[0])
     panels[0].legend(**_legend(grid))
-    figure.suptitle(describe(setting, swept(grid)))
+    figure.suptitle(in_figure(describe(setting, swept(grid))))
     return figure
 
 
@@ -174,17 +175,19 @@ def draw_lines(
         band = over_seeds(part, x, hue)
         draw_band(axes, np.asarray(part[x].values), band, look, every=1)
         _mark_incomplete(axes, part, band, x, look)
-    axes.set(xlabel=TITLES.get(x, x), ylabel=TITLES.get(y, y))
+    axes.set(xlabel=in_figure(TITLES.get(x, x)), ylabel=in_figure(TITLES.get(y, y)))
     if "accuracy" in y:
         keep_to_percent(axes)
     if np.issubdtype(values[x].dtype, np.number):
         _scale(axes, values[x].values)
         axes.set_xticks(values[x].values, [f"{value:g}" for value in values[x].values])
         axes.minorticks_off()
+    elif values[x].dtype.kind in "UO":
+        axes.set_xticks(range(values.sizes[x]), [in_figure(value) for value in values[x].values])
     if hue:
         axes.legend(**_legend(grid))
     axes.set_title(moment.text(grid) + _left_out(values), fontsize="medium")
-    figure.suptitle(describe(setting_of(grid), swept(grid)), fontsize="medium")
+    figure.suptitle(in_figure(describe(setting_of(grid), swept(grid))), fontsize="medium")
     return figure
 
 
@@ -222,7 +225,7 @@ def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel=TITLES["iteration"])
         axes.set_title(finding.name, fontsize="medium")
         axes.legend()
-    figure.suptitle(title)
+    figure.suptitle(in_figure(title))
     return figure
 
 
@@ -323,7 +326,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure in the format of its suffix, completely or not at all."""
     with written_whole(path) as part:
-        figure.savefig(part, dpi=150)
+        figure.savefig(part, dpi=150, format=path.suffix.lower().lstrip(".") or "png")
     return path
 
 
@@ -356,7 +359,7 @@ def draw_band(axes: Axes, x: np.ndarray, band: Interval | Band, look: Look, ever
         look.dashes,
         color=look.color,
         marker=look.marker,
-        label=look.label,
+        label=in_figure(look.label),
         markevery=every or max(1, len(x) // 10),
         markersize=5,
     )

@@ -20,6 +20,7 @@ from efhc_jax.figures import (
     subplots,
 )
 from efhc_jax.names import known_name
+from efhc_jax.texts import in_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -56,9 +57,9 @@ def draw_heat(
             text = "—" if np.isnan(entry) else f"{entry:.4g}"
             _write(axes, row, column, text, color="white" if dark else "black")
         if hue:
-            axes.set_title(look_of(hue, value, position).label)
-    all_axes[0].set_ylabel(TITLES.get(rows, rows))
-    figure.colorbar(image, ax=all_axes, label=TITLES.get(y, y))
+            axes.set_title(in_figure(look_of(hue, value, position).label))
+    all_axes[0].set_ylabel(in_figure(TITLES.get(rows, rows)))
+    figure.colorbar(image, ax=all_axes, label=in_figure(TITLES.get(y, y)))
     figure.suptitle(moment.text(grid), fontsize="medium")
     return figure
 
@@ -110,10 +111,10 @@ def draw_lead(
                 weight="bold" if sure[row, column] else "normal",
                 color="white" if abs(entry) > 0.6 * most else "black",
             )
-        axes.set_title(f"{_label(leader)} − {_label(policy)}")
-    all_axes[0].set_ylabel(TITLES.get(rows, rows))
+        axes.set_title(in_figure(f"{_label(leader)} − {_label(policy)}"))
+    all_axes[0].set_ylabel(in_figure(TITLES.get(rows, rows)))
     unit = "percentage points" if "accuracy" in y else TITLES.get(y, y)
-    figure.colorbar(image, ax=all_axes, label=f"difference in {unit}")
+    figure.colorbar(image, ax=all_axes, label=in_figure(f"difference in {unit}"))
     seeds = grid.sizes["seed"]
     figure.suptitle(
         f"{moment.text(grid)}; {seeds} seeds, paired; bold: the 95% interval excludes 0",
@@ -137,9 +138,9 @@ def _draw_table(axes: Axes, table: xarray.DataArray, **colors: Any) -> AxesImage
     """The cells of a table (row, column), with its coordinates as tick labels."""
     rows, x = (str(name) for name in table.dims)
     image = axes.imshow(table, aspect="auto", origin="lower", **colors)
-    axes.set_xticks(range(len(table[x])), [f"{tick}" for tick in table[x].values])
-    axes.set_yticks(range(len(table[rows])), [f"{tick}" for tick in table[rows].values])
-    axes.set(xlabel=TITLES.get(x, x))
+    axes.set_xticks(range(len(table[x])), [in_figure(tick) for tick in table[x].values])
+    axes.set_yticks(range(len(table[rows])), [in_figure(tick) for tick in table[rows].values])
+    axes.set(xlabel=in_figure(TITLES.get(x, x)))
     axes.grid(False)
     return image
 

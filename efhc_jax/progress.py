@@ -100,7 +100,7 @@ def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report
             return f"{speed:,.0f} it/s" if speed else "compiling…"
 
     columns = (
-        rich.TextColumn("{task.description}"),
+        rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(bar_width=16),
         Count(),
         Speed(),

@@ -243,7 +243,7 @@ def result_files(files: Sequence[str | Path]) -> list[Path]:
         if not file.is_dir():
             found.append(file)
             continue
-        inside = sorted([*file.glob("*.nc"), *file.glob("*/*.nc")], key=_reading_order)
+        inside = sorted([*file.glob("[!.]*.nc"), *file.glob("[!.]*/[!.]*.nc")], key=_reading_order)
         if not inside:
             raise DataError(f"{file}: no netCDF file in this folder or one level below")
         found += inside

@@ -77,7 +77,7 @@ def call(words, where: Path):
     assert code in (0, 1, 2), (code, words)
     assert code == 0 or text.strip(), f"said nothing: {words}"
     made = set(where.rglob("*")) - before
-    assert not [path for path in made if ".part" in path.name or path.name == ".lock"], made
+    assert not [path for path in made if "efhc-part" in path.name or path.name == ".efhc.lock"], made
     return code, errors.getvalue()
 
 

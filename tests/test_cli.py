@@ -374,6 +374,21 @@ def test_a_trace_too_large_is_refused(call, tmp_path):
     assert entries(tmp_path) == []
 
 
+def test_a_run_that_is_stopped_too_late_is_stored_and_does_not_count_as_done(
+    call, tmp_path, monkeypatch
+):
+    from efhc_jax.figures import draw_run
+
+    def interrupted(result):
+        os.kill(os.getpid(), signal.SIGINT)
+        return draw_run(result)
+
+    monkeypatch.setattr("efhc_jax.figures.draw_run", interrupted)
+    done = call("run", *TINY, "--out", "results")
+    assert (done.code, done.err) == (130, "efhc: stopped\n")
+    assert {path.suffix for path in (tmp_path / "results").iterdir()} == {".nc", ".png", ".toml"}
+
+
 def test_a_stopped_run_goes_on_to_the_same_bits(call, tmp_path, monkeypatch):
     def interrupted(*arguments):
         os.kill(os.getpid(), signal.SIGINT)

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +86,58 @@ def test_other_threads_leave_signals_alone():
     thread.start()
     thread.join()
     assert found == [(False, signal.default_int_handler)]
+
+
+MODULE = [sys.executable, "-m", "efhc_jax"]
+SCRIPT = [str(Path(sys.executable).with_name("efhc"))]
+WORDS = ["run", "--dataset", "synthetic", "--iterations", "20", "--eval-every", "10"]
+
+
+@pytest.mark.parametrize("after", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5])
+@pytest.mark.parametrize("command", [MODULE, SCRIPT], ids=["module", "script"])
+def test_ctrl_c_in_the_first_seconds(tmp_path, command, after):
+    words = [*command, *WORDS, "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode != 0
+    if "efhc_jax/" in errors or after >= 0.2:  # before that, Python itself may still be starting
+        assert (process.returncode, errors) == (130, "efhc: stopped\n")
+
+
+WORK = {
+    "in a callback of the garbage collector": (
+        "gc.callbacks.append(lambda *_: os.kill(os.getpid(), 2)); gc.collect()"
+    ),
+    "in a finalizer": "Thing()",
+    "in an import": "import interrupted",
+    "when the work is done": "atexit.register(os.kill, os.getpid(), 2)",
+}
+
+
+@pytest.mark.parametrize("where", WORK)
+def test_ctrl_c_is_not_lost(tmp_path, where):
+    """Where Python drops exceptions or turns them into a crash, the process ends at once."""
+    (tmp_path / "interrupted.py").write_text(
+        "import os\ntry:\n    os.kill(os.getpid(), 2)\nexcept KeyboardInterrupt:\n    pass\n"
+    )
+    program = (
+        "import atexit, gc, os, sys\n"
+        "import efhc_jax.cli\n"
+        "from efhc_jax.__main__ import entry\n"
+        "class Thing:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), 2)\n"
+        "def work():\n"
+        f"    {WORK[where]}\n"
+        "    print('carried on', flush=True)\n"
+        "    sys.exit(0)\n"
+        "efhc_jax.cli.entry = work\n"
+        "entry()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "efhc: stopped\n")
+    assert done.stdout == ("carried on\n" if where == "when the work is done" else "")

@@ -332,7 +332,7 @@ def test_killed_at_random_moments_nothing_is_lost(tmp_path):
     subprocess.run([*COMMAND, "--out", str(out)], check=True, capture_output=True)
     whole, resumed = (xarray.load_dataset(p / "sweep.nc") for p in (tmp_path / "whole", out))
     assert resumed.equals(whole)
-    assert not list(out.rglob("*.part*"))
+    assert not list(out.rglob("*efhc-part*"))
 
 
 def wait_for(path: Path, seconds: float = 60.0):
@@ -476,7 +476,7 @@ def test_a_full_disk_is_named_and_what_is_stored_stays(tmp_path):
     stored = list((tmp_path / "batches").glob("*.npz"))
     assert len(stored) == 4
     assert not (tmp_path / "sweep.nc").exists()
-    assert not list(tmp_path.rglob("*.part*"))
+    assert not list(tmp_path.rglob("*efhc-part*"))
     again = subprocess.run([*COMMAND, "--out", str(tmp_path)], capture_output=True, text=True)
     assert again.returncode == 0, "with room again, it goes on"
     assert (tmp_path / "sweep.nc").exists()

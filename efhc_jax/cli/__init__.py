@@ -29,6 +29,7 @@ from efhc_jax.cli.verify import Verify
 from efhc_jax.cli.words import check_words
 from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
+from efhc_jax.texts import printable
 
 COMMANDS = {
     "run": Run,
@@ -55,17 +56,22 @@ def main(arguments: list[str] | None = None) -> int:
         command = parse(arguments)
         return command.execute() or 0
     except EfhcError as error:
-        print(f"efhc: error: {error}", file=sys.stderr)
+        print(f"efhc: error: {printable(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of the output has exited
         sys.stderr.close()
         return 1
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
+        place = printable(f"{error.filename}: ") if error.filename else ""
         print(f"efhc: error: {place}{error.strerror or error}", file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"efhc: error: not enough memory ({error}); try fewer devices or runs", file=sys.stderr)
+        return 2
+    except RuntimeError as error:  # JAX_PLATFORMS asks for one that is not here, next to the CPU
+        if not str(error).startswith("Unable to initialize backend"):
+            raise
+        print(f"efhc: error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("efhc: stopped", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from efhc_jax.cli.flags import OptionalFile
+from efhc_jax.texts import printable
 
 
 @dataclass(frozen=True)
@@ -38,4 +39,5 @@ class Animate:
         for axis, value in choices(self.select).items():
             grid = selected(grid, axis, value)
         run = one_run(only(grid, set()), {})
-        print(f"wrote {animate(run, self.out or file.with_suffix('.gif'), self.frames)}")
+        out = animate(run, self.out or file.with_suffix(".gif"), self.frames)
+        print(printable(f"wrote {out}"))

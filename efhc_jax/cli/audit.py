@@ -34,6 +34,7 @@ class Audit:
         from efhc_jax.data import load_dataset
         from efhc_jax.figures import describe, draw_convergence, save_figure
         from efhc_jax.results import load, result_file
+        from efhc_jax.texts import in_table
 
         if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")
@@ -47,7 +48,9 @@ class Audit:
         colors = {"holds": "green", "does not hold": "red"}
         for finding in findings:
             color = colors.get(finding.verdict, "yellow")
-            table.add_row(finding.name, f"[{color}]{finding.verdict}[/]", finding.figure)
+            table.add_row(
+                in_table(finding.name), f"[{color}]{finding.verdict}[/]", in_table(finding.figure)
+            )
         Console().print(table)
         if self.out is not None:
             title = f"{describe(experiment)}, α = {schedule_of(experiment)}"

@@ -22,21 +22,23 @@ class Data:
         from rich.table import Table
 
         from efhc_jax.data import describe, fetch
+        from efhc_jax.texts import in_table
 
         console = Console()
         if self.fetch:
             with console.status("fetching Fashion-MNIST (31 MB) and checking it…"):
                 kept = fetch("fashion_mnist", self.data_dir)
-            console.print(f"kept in {kept}", highlight=False, soft_wrap=True)
+            console.print(in_table(f"kept in {kept}"), highlight=False, soft_wrap=True)
         table = Table("dataset", "training", "test", "found")
         table.add_column("where", overflow="fold")
         hints = []
         for entry in describe():
             train, test = (f"{count:,}" for count in entry.samples)
             found = "yes" if entry.found else "no"
-            table.add_row(entry.name, train, test, found, entry.where or "not on this machine")
+            where = in_table(entry.where or "not on this machine")
+            table.add_row(in_table(entry.name), train, test, found, where)
             if not entry.found:
                 hints.append(entry.note)
         console.print(table)
         for hint in hints:
-            console.print(hint, highlight=False, soft_wrap=True)
+            console.print(in_table(hint), highlight=False, soft_wrap=True)

@@ -15,11 +15,11 @@ class Doctor:
     def execute(self) -> int:
         """Run the checks and print their results with advice."""
         from rich.console import Console
-        from rich.markup import escape
         from rich.table import Table
 
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.diagnosis import diagnose, verdict
+        from efhc_jax.texts import in_table, printable
 
         start_jax()
         console = Console()
@@ -30,11 +30,11 @@ class Doctor:
         table.add_column("found", overflow="fold")
         for check in checks:
             state = f"[{colors[check.state]}]{check.state}[/]"
-            table.add_row(check.name, state, escape(check.found))
+            table.add_row(in_table(check.name), state, in_table(check.found))
         console.print(table)
         for check in checks:
             if check.advice:
-                text = f"{check.name}: {check.advice}"
+                text = printable(f"{check.name}: {check.advice}")
                 console.print(text, highlight=False, soft_wrap=True, markup=False)
         console.print(verdict(checks), highlight=False)
         return 1 if any(check.state == "problem" for check in checks) else 0

@@ -11,6 +11,7 @@ import tyro
 
 from efhc_jax.cli.flags import OptionalFile
 from efhc_jax.errors import ExperimentError
+from efhc_jax.texts import printable
 
 Word = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
@@ -66,7 +67,7 @@ class Plot:
             budget=self.budget,
             select=choices(self.select),
         )
-        print(f"wrote {save_figure(figure, out)}")
+        print(printable(f"wrote {save_figure(figure, out)}"))
 
 
 def choices(words: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.locks import held
+from efhc_jax.texts import in_table
 
 if TYPE_CHECKING:
     import xarray
@@ -91,6 +92,8 @@ class Run:
             self._finish(result)
             if checkpoints:
                 checkpoints.clear()
+            if should_stop():  # too late to save anybody time, but what comes next must not begin
+                raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def _logger(self) -> Iterator[Logger | None]:
@@ -127,7 +130,8 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
     """Summary of a run as a table."""
     from rich.table import Table
 
-    table = Table(title=f"{experiment.policy} on {experiment.dataset}, {experiment.model}")
+    title = f"{experiment.policy} on {experiment.dataset}, {experiment.model}"
+    table = Table(title=in_table(title, "table.title"))
     table.add_column("metric")
     table.add_column("value", justify="right")
     for what, value in summary(result):

@@ -7,21 +7,40 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from efhc_jax.caches import keep_programs
 from efhc_jax.errors import ExperimentError
 
 
 def start_jax() -> None:
-    """Keep compiled programs on disk, so that later runs of the same shapes start faster."""
+    """Keep compiled programs on disk, so that later runs of the same shapes start faster.
+
+    Raises:
+        ExperimentError: JAX is told to use a platform that is not available.
+    """
     import jax
 
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "efhc_jax" / "xla"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    keep_programs()
+    wanted = jax.config.jax_platforms  # type: ignore[attr-defined]
+    if wanted and "cpu" not in wanted.split(","):
+        _check_platform(wanted)
+
+
+def _check_platform(wanted: str) -> None:
+    """Let JAX begin; it says little, or nothing at all, where it cannot."""
+    import jax
+
+    try:
+        jax.devices()
+    except Exception as error:  # for CUDA without its plugin, an assertion
+        reason = (str(error).strip().splitlines() or ["it is not installed"])[0]
+        reason = reason.split("': ", 1)[-1].split(" (set ")[0].rstrip(".")
+        jax.config.update("jax_platforms", None)
+        here = ", ".join(sorted({device.platform for device in jax.devices()}))
+        raise ExperimentError(
+            f"JAX_PLATFORMS={wanted}: cannot be used here ({reason}); unset it, or set it to {here}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment, sweep_from_toml
 from efhc_jax.docstrings import documentation
 from efhc_jax.errors import ExperimentError
+from efhc_jax.texts import in_table, printable
 
 if TYPE_CHECKING:
     import xarray
@@ -126,6 +127,8 @@ class Sweep:
                 raise
         if speaks:
             self._finish(result)
+        if should_stop():  # too late to save anybody time, but what comes next must not begin
+            raise KeyboardInterrupt
         diverged = int((result.diverged_at >= 0).sum())
         if diverged and speaks:
             print(
@@ -175,7 +178,9 @@ class Sweep:
             fixed = [f"{axis}={result[axis].values[0]}" for axis in others[1:]]
             select = f" --select {' '.join(fixed)}" if fixed else ""
             console.print(
-                f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy{select}",
+                printable(
+                    f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy{select}"
+                ),
                 highlight=False,
                 soft_wrap=True,
                 markup=False,
@@ -192,7 +197,9 @@ def sweep_table(result: xarray.Dataset) -> Any:
     axes = [axis for axis in swept(result) if axis != "seed"]
     seeds = result.sizes.get("seed", 1)
     title = f"{seeds} seed{'s' * (seeds > 1)}" + (", 95% intervals" if seeds > 1 else "")
-    table = Table(*axes, title=title)
+    table = Table(title=title)
+    for axis in axes:
+        table.add_column(in_table(axis))
     diverged = "diverged_at" in result and bool((result.diverged_at >= 0).any())
     for column in ("accuracy (%)", "transmission time", "broadcasts per device"):
         table.add_column(column, justify="right")
@@ -209,7 +216,7 @@ def sweep_table(result: xarray.Dataset) -> Any:
         names = []
         for axis, place in at.items():
             value = result[axis].values[place].item()
-            names.append(LOOKS[value].label if value in LOOKS else str(value))
+            names.append(in_table(LOOKS[value].label if value in LOOKS else value))
         table.add_row(
             *names,
             _with_interval(accuracy, at, ".2f"),

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from efhc_jax.caches import cache_folder
 from efhc_jax.data import tfds
 from efhc_jax.data.dataset import Dataset
 from efhc_jax.data.idx import (
@@ -95,14 +96,16 @@ def locate(data_dir: Path | None = None, files: IdxSet = FILES) -> Place | None:
     if from_environment:
         given = Path(from_environment)
         return Place(given, partial(read_idx_directory, given, files, "EFHC_DATA_DIR"))
-    if cache_file().is_file():
+    has_cache = cache_folder() is not None
+    if has_cache and cache_file().is_file():
         return Place(cache_file(), partial(read_npz, cache_file()))
     if len(missing_files(DEBIAN_DIRECTORY, files)) < len(files):
         debian = DEBIAN_DIRECTORY
         return Place(debian, partial(read_idx_directory, debian, files, "dataset-fashion-mnist"))
-    for directory in (_fetch_directory(), tfds.standard_directory()):
-        if prepared := tfds.find_prepared(directory):
-            return Place(prepared, partial(tfds.read_prepared, prepared), worth_caching=True)
+    for directory in (_fetch_directory() if has_cache else None, tfds.standard_directory()):
+        if directory and (prepared := tfds.find_prepared(directory)):
+            read = partial(tfds.read_prepared, prepared)
+            return Place(prepared, read, worth_caching=has_cache)
     return None
 
 
@@ -140,9 +143,15 @@ def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
 
 
 def cache_directory() -> Path:
-    """The folder of the cache: `efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "efhc_jax"
+    """The folder of the cache: `efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`.
+
+    Raises:
+        DataError: There is neither.
+    """
+    folder = cache_folder()
+    if folder is None:
+        raise DataError("XDG_CACHE_HOME: not set, and there is no home directory; set it to a directory")
+    return folder
 
 
 def cache_file() -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from efhc_jax.caches import home
 from efhc_jax.data.idx import IdxFile, IdxSet, Pixels, damaged, read_idx_directory, read_idx_file
 from efhc_jax.errors import DataError
 
@@ -24,10 +25,12 @@ _NAME = "fashion_mnist"
 _FILE_FORMAT = "array_record"
 
 
-def standard_directory() -> Path:
-    """The default directory of TFDS: `TFDS_DATA_DIR` or that in the home directory."""
-    given = os.environ.get("TFDS_DATA_DIR")
-    return Path(given) if given else Path.home() / "tensorflow_datasets"
+def standard_directory() -> Path | None:
+    """The default directory of TFDS: `TFDS_DATA_DIR` or that in the home directory, if there is one."""
+    if given := os.environ.get("TFDS_DATA_DIR"):
+        return Path(given)
+    at_home = home()
+    return None if at_home is None else at_home / "tensorflow_datasets"
 
 
 def find_prepared(directory: Path) -> Path | None:

@@ -67,7 +67,7 @@ def _is_meant_as_claim(row: Any) -> bool:
 
 
 def _what_is_wrong(claim: dict[str, Any]) -> str:
-    """What keeps a claim from being shown, in words; empty if nothing does."""
+    """The reason why a claim cannot be shown; empty if it can."""
     for name in _TEXTS:
         if not isinstance(claim.get(name), str):
             return f"the {name} is not text"

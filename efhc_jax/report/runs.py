@@ -33,7 +33,9 @@ class Detail(NamedTuple):
     evaluations: np.ndarray  # indices of the evaluations that are shown
     auditor: Auditor
     limits: Limits  # of the networks that are drawn
-    found: dict[tuple[Any, ...], np.ndarray]  # places by what they follow from; filled on the way
+    found: dict[
+        tuple[Any, ...], np.ndarray
+    ]  # positions by the settings of the network; filled while runs are added
 
 
 class Room(NamedTuple):
@@ -184,7 +186,7 @@ def _places(
     if key not in found:
         found[key] = places_of(experiment, adjacency, steps)
     places = found[key]
-    laid_out = places.shape[-2] == count  # places that follow from the settings are those of all devices
+    laid_out = places.shape[-2] == count  # otherwise they are the positions of all devices
     return places if laid_out else places[..., part.devices, :]
 
 
