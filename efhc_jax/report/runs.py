@@ -33,9 +33,7 @@ class Detail(NamedTuple):
     evaluations: np.ndarray  # indices of the evaluations that are shown
     auditor: Auditor
     limits: Limits  # of the networks that are drawn
-    found: dict[
-        tuple[Any, ...], np.ndarray
-    ]  # positions by the settings of the network; filled while runs are added
+    found: dict[tuple[Any, ...], np.ndarray]  # positions by network settings; filled on the way
 
 
 class Room(NamedTuple):
