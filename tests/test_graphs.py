@@ -132,11 +132,11 @@ def linked(pairs):
     [
         (np.eye(6, k=1) + np.eye(6, k=-1), "gave an adjacency matrix (6, 6)"),
         (np.eye(6, k=1, dtype=bool), "return np.argwhere(np.triu(adjacency)) instead"),
-        ([(0, 1), (2, 6)], "has a link to device 6, and the 6 devices are 0 to 5; set devices=7"),
+        ([(0, 1), (2, 6)], "has a link to device 6, but the 6 devices are 0 to 5; set devices=7"),
         ([(0, -1)], "has a link to device -1"),
         ([(0, 1), (2, 3), (3, 4)], "its 3 components have 3, 2, 1 devices, and device 2 is not reached"),
         ([], "its 6 components have 1, 1, 1, 1, 1, … devices"),
-        (np.zeros((3, 2)), "gave float64 (3, 2); return links as pairs of device numbers"),
+        (np.zeros((3, 2)), "gave float64 (3, 2); return links as pairs of device indices"),
         (None, "gave object ()"),
         (networkx.path_graph(4), "devices=6: the graph has 4 nodes"),
         (networkx.empty_graph(6), "is not connected"),

@@ -102,7 +102,7 @@ def test_ctrl_c_in_the_first_seconds(tmp_path, command, after):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode != 0
-    if "efhc_jax/" in errors or after >= 0.2:  # before that, Python itself may still be starting
+    if "efhc" in errors or "Traceback" not in errors:  # otherwise, Python itself was still starting
         assert (process.returncode, errors) == (130, "efhc: stopped\n")
 
 

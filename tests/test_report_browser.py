@@ -191,7 +191,9 @@ def test_large_networks_are_drawn_in_part_and_others_follow(browser, page):
     assert browser.ask("document.querySelectorAll('#study-1 .device').length") == 6
     drawn = f"300 of 560 devices and 5,000 of {links:,} links"
     assert browser.ask("document.querySelector('#study-0 .part').textContent").startswith(drawn)
-    assert drawn in browser.ask("document.querySelector('#study-0').textContent.split('Left out of this page')[1]")
+    assert drawn in browser.ask(
+        "document.querySelector('#study-0').textContent.split('Left out of this page')[1]"
+    )
     for frame in range(4):
         scrub(browser, frame)
         used, fired = int(run.links_used[frame]), int(run.fired[frame].sum())
