@@ -177,8 +177,9 @@ def test_time_left(seconds, shown):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_real_notebook():
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    import nbclient
+    import nbformat
+
     code = (
         "import efhc_jax as efhc\n"
         "experiment = efhc.Experiment(dataset='synthetic', iterations=20, eval_every=10)\n"
