@@ -14,9 +14,10 @@ nothing at all. That holds for the cache too: `fetch` writes it anew, and nothin
 repairs it behind the user's back.
 """
 
+import contextlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,7 @@ from efhc_jax.data.idx import (
 )
 from efhc_jax.data.npz import read_npz, write_npz
 from efhc_jax.errors import DataError
+from efhc_jax.locks import held
 
 NAME = "fashion_mnist"
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")
@@ -131,16 +133,31 @@ def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
     """
     try:
         _fetch_directory().mkdir(parents=True, exist_ok=True)
-        prepared = tfds.prepare(_fetch_directory(), files, data_dir)
-        arrays = tfds.read_prepared(prepared)
-        verified_dataset(NAME, arrays, files, prepared)
-        write_npz(cache_file(), arrays)
+        with _removed_if_empty(_fetch_directory()), held(_fetch_directory(), "cache"):
+            tfds.remove_temporary(_fetch_directory())
+            try:
+                prepared = tfds.prepare(_fetch_directory(), files, data_dir)
+            finally:
+                tfds.remove_temporary(_fetch_directory())
+            arrays = tfds.read_prepared(prepared)
+            verified_dataset(NAME, arrays, files, prepared)
+            write_npz(cache_file(), arrays)
     except OSError as error:
         raise DataError(
             f"{cache_directory()} cannot be written ({error}); "
             f"set XDG_CACHE_HOME to a directory that can"
         ) from error
     return cache_file()
+
+
+@contextlib.contextmanager
+def _removed_if_empty(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # it holds something
+            directory.rmdir()
+            directory.parent.rmdir()
 
 
 def cache_directory() -> Path:
