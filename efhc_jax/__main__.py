@@ -34,6 +34,10 @@ def entry() -> None:
         entry()
     except KeyboardInterrupt:
         stop_at_once()
+    except SystemExit as end:
+        if end.code == 130:
+            end_without_threads(130)
+        raise
     finally:  # what Python does at its end cannot be interrupted in good order
         signal.signal(signal.SIGINT, stop_at_once)
 
@@ -57,6 +61,19 @@ def stop_at_once(*signal_and_frame: object) -> None:
         os.write(2, b"efhc: stopped\n")
     finally:  # whether or not anybody listens
         os._exit(130)
+
+
+def end_without_threads(code: int) -> None:
+    """End the process if Python would first wait for threads: those of a download may take minutes."""
+    import threading
+
+    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from efhc_jax import theory
 from efhc_jax.config import Experiment
 from efhc_jax.connectivity import broadcast_waits, connection_window, links_in_use
 from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.draws import pinned_settings
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.results import data_of, policy_of
 from efhc_jax.theory import Finding, Optimum, PowerDecay
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _LOCAL_ITERATIONS = 300  # length of the run from which gradients are estimated
 
 
+@pinned_settings()
 def audit(
     run: xarray.Dataset, data: Dataset | None = None, optimum: Optimum | None = None
 ) -> list[Finding]:

@@ -6,15 +6,39 @@ is divided into chunks, where it resumes, or which batch it is part of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.random import threefry_2x32
 from jaxtyping import Array, Float, Int, Key, UInt32
 
 from efhc_jax.data.splits import Shards
 from efhc_jax.streams import Stream
+
+
+@contextlib.contextmanager
+def pinned_settings() -> Iterator[None]:
+    """JAX as it is by default, in what a seed means and in what the package was written for.
+
+    Environment variables such as `JAX_THREEFRY_PARTITIONABLE` would change the random numbers of a run,
+    or stop it. It has to surround the calls of compiled functions: they are lowered then. What decides
+    how exactly numbers are computed, such as `jax_enable_x64`, stays as the user wants it.
+    """
+    with (
+        jax.threefry_partitionable(True),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
+
+
+def run_key(seed: int) -> Key[Array, ""]:
+    """The key of a run: `jax.random.key(seed)`, whatever `jax_random_seed_offset` is."""
+    words = jnp.asarray(np.array([0, seed], np.uint32))
+    return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:

@@ -19,17 +19,21 @@ _MARK = "efhc: held by process "  # what the file begins with, so that no other 
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, field: str = "out") -> Iterator[None]:
     """Lock a folder for this process by a file in it, which is removed at the end.
 
     The system frees the lock when its process ends, however it ends. A file that a killed process left
     behind is in nobody's way. Anything else of that name is left as it is.
 
+    Args:
+        folder: it must be there.
+        field: what messages call it.
+
     Raises:
         ExperimentError: another process holds it, or something else has the name of the file.
     """
     path = folder / NAME
-    file = _take(folder, path)
+    file = _take(f"{field}={folder}", path)
     try:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{_MARK}{os.getpid()} on {platform.node()}".encode(), 0)
@@ -41,15 +45,15 @@ def held(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _take(folder: Path, path: Path) -> int:
+def _take(what: str, path: Path) -> int:
     """A descriptor of the lock file, which is locked and is ours or empty."""
     while True:
-        file = _open(folder, path)
+        file = _open(what, path)
         try:
-            _lock(folder, file)
+            _lock(what, file)
             if _is_still(path, file):
                 if not _is_ours(file):
-                    raise _not_ours(folder)
+                    raise _not_ours(what)
                 return file
         except BaseException:
             os.close(file)
@@ -57,32 +61,32 @@ def _take(folder: Path, path: Path) -> int:
         os.close(file)  # whoever had it has just removed it
 
 
-def _open(folder: Path, path: Path) -> int:
+def _open(what: str, path: Path) -> int:
     """The file itself, never what a link points to, and without waiting for a pipe's other end."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise _not_ours(folder) from None
+            raise _not_ours(what) from None
         raise ExperimentError(
-            f"out={folder}: its lock file {NAME} cannot be opened ({error.strerror}); "
+            f"{what}: its lock file {NAME} cannot be opened ({error.strerror}); "
             "give another folder, or remove this file if no process works there"
         ) from None
 
 
-def _lock(folder: Path, file: int) -> None:
+def _lock(what: str, file: int) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         owner = _content(file).removeprefix(_MARK) if _is_ours(file) else ""
         raise ExperimentError(
-            f"out={folder}: another process{f' ({owner})' * bool(owner)} is working there; "
+            f"{what}: another process{f' ({owner})' * bool(owner)} is working there; "
             "wait for it, or give another folder"
         ) from None
     except OSError as error:  # some network file systems have no locks
         warnings.warn(
-            f"{folder}: cannot be locked ({error.strerror}); let no other process work there",
+            f"{what}: cannot be locked ({error.strerror}); let no other process work there",
             RuntimeWarning,
             stacklevel=5,
         )
@@ -101,9 +105,9 @@ def _content(file: int) -> str:
     return "".join(character for character in text if character.isprintable())
 
 
-def _not_ours(folder: Path) -> ExperimentError:
+def _not_ours(what: str) -> ExperimentError:
     return ExperimentError(
-        f"out={folder}: {NAME} in it is not a lock file of efhc; move it away, or give another folder"
+        f"{what}: {NAME} in it is not a lock file of efhc; move it away, or give another folder"
     )
 
 

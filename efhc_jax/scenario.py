@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from efhc_jax.config import Experiment, StoredName
 from efhc_jax.data import DATASETS, Dataset, check_own, load_dataset
 from efhc_jax.data.splits import Shards, split_data
+from efhc_jax.draws import pinned_settings, run_key
 from efhc_jax.dynamics import Change
 from efhc_jax.graph_files import read_graphs
 from efhc_jax.graphs import GRAPHS, NetworkSettings, checked_links, connected_places
@@ -55,13 +56,14 @@ def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment,
     return experiment.inherit({"dataset": own_name}), data
 
 
+@pinned_settings()
 def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
     network, change = _network(e)
     real = jnp.result_type(float)
     return Hyper(
-        key=jax.random.key(e.seed, impl="threefry2x32"),
+        key=run_key(e.seed),
         policy=jnp.asarray(list(POLICIES).index(e.policy), jnp.int32),
         r=jnp.asarray(e.r, real),
         learning_rate=(

@@ -16,6 +16,7 @@ from efhc_jax.budgets import Purse, may_reach, open_purses, top_up
 from efhc_jax.checkpoint import Checkpoints
 from efhc_jax.config import Experiment, check_experiment, check_registered
 from efhc_jax.data import Dataset
+from efhc_jax.draws import pinned_settings
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.history import History, Record
 from efhc_jax.layout import choose_layout_of_one, fetch, place_runs, place_shared
@@ -138,6 +139,7 @@ def _both(one: Report, other: Report) -> Report:
     return report
 
 
+@pinned_settings()
 def run_batch(
     spec: Spec,
     hypers: Hyper,

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import efhc_jax as efhc
 from efhc_jax.data.splits import split_data
-from efhc_jax.draws import draw_coins, draw_models, draw_samples
+from efhc_jax.draws import draw_coins, draw_models, draw_samples, run_key
 
 LABELS = np.repeat(np.arange(5), 8).astype(np.int32)
 
@@ -70,3 +71,50 @@ def test_coins_are_uniform_and_their_own():
 def test_every_device_has_its_own_first_model():
     rows = draw_models(jax.random.key(0), lambda key: jax.random.normal(key, (6,)), 5)
     assert len(np.unique(np.asarray(rows), axis=0)) == 5
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_the_key_of_a_run_is_that_of_jax(seed, bits):
+    with jax.enable_x64(bits == 64):
+        expected = jax.random.key(seed, impl="threefry2x32")
+        assert run_key(seed).dtype == expected.dtype
+        np.testing.assert_array_equal(jax.random.key_data(run_key(seed)), jax.random.key_data(expected))
+
+
+SETTINGS = {
+    "jax_threefry_partitionable": False,
+    "jax_random_seed_offset": 3,
+    "jax_default_prng_impl": "rbg",
+    "jax_enable_custom_prng": True,
+    "jax_numpy_dtype_promotion": "strict",
+    "jax_numpy_rank_promotion": "raise",
+    "jax_legacy_prng_key": "error",
+    "jax_debug_nans": True,
+}
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return [efhc.simulate(experiment, audit=True) for experiment in EXPERIMENTS]
+
+
+BASE = efhc.Experiment(dataset="synthetic", devices=5, iterations=6, eval_every=3)
+EXPERIMENTS = [
+    BASE.replace(policy="rg", split="dirichlet"),
+    BASE.replace(model="quadratic", learning_rate=1e-4),
+    BASE.replace(dynamics="mobility", speed=0.1),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_jax_do_not_change_what_a_seed_means(setting, usual):
+    before = jax.config.values[setting]
+    jax.config.update(setting, SETTINGS[setting])
+    try:
+        for experiment, expected in zip(EXPERIMENTS, usual, strict=True):
+            assert efhc.simulate(experiment, audit=True).equals(expected)
+        grid = efhc.sweep(EXPERIMENTS[0], seed=[0])
+        np.testing.assert_array_equal(grid.broadcasts.isel(seed=0), usual[0].broadcasts)
+    finally:
+        jax.config.update(setting, before)

@@ -13,9 +13,10 @@ order. Incomplete or damaged data is an error: the next source is tried only if 
 all. That applies to the cache as well, which only `fetch` rewrites.
 """
 
+import contextlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from efhc_jax.data.idx import (
 )
 from efhc_jax.data.npz import read_npz, write_npz
 from efhc_jax.errors import DataError
+from efhc_jax.locks import held
 
 NAME = "fashion_mnist"
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")
@@ -130,16 +132,31 @@ def fetch(data_dir: Path | None = None, files: IdxSet = FILES) -> Path:
     """
     try:
         _fetch_directory().mkdir(parents=True, exist_ok=True)
-        prepared = tfds.prepare(_fetch_directory(), files, data_dir)
-        arrays = tfds.read_prepared(prepared)
-        verified_dataset(NAME, arrays, files, prepared)
-        write_npz(cache_file(), arrays)
+        with _removed_if_empty(_fetch_directory()), held(_fetch_directory(), "cache"):
+            tfds.remove_temporary(_fetch_directory())
+            try:
+                prepared = tfds.prepare(_fetch_directory(), files, data_dir)
+            finally:
+                tfds.remove_temporary(_fetch_directory())
+            arrays = tfds.read_prepared(prepared)
+            verified_dataset(NAME, arrays, files, prepared)
+            write_npz(cache_file(), arrays)
     except OSError as error:
         raise DataError(
             f"{cache_directory()} cannot be written to ({error}); "
             f"set XDG_CACHE_HOME to another directory"
         ) from error
     return cache_file()
+
+
+@contextlib.contextmanager
+def _removed_if_empty(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # it holds something
+            directory.rmdir()
+            directory.parent.rmdir()
 
 
 def cache_directory() -> Path:

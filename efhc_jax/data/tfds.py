@@ -9,8 +9,10 @@ IDX file, so `_original_order` recomputes the hashes and restores the order: the
 equal to those of the IDX files, and the same checksums apply to both.
 """
 
+import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from efhc_jax.errors import DataError
 
 _NAME = "fashion_mnist"
 _FILE_FORMAT = "array_record"
+_LONGEST_WAIT = 10.0  # seconds, for a connection and then for an answer
 
 
 def standard_directory() -> Path | None:
@@ -125,6 +128,11 @@ def _builder(directory: Path, files: IdxSet, arrays: list[Pixels] | None) -> Any
 
         name = _NAME  # the standard name, hence the standard layout
 
+        def _info(self) -> Any:
+            info = super()._info()
+            info.initialize_from_bucket = lambda: None  # finds nothing, and leaves a folder in /tmp
+            return info
+
         def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
             train_images, train_labels, test_images, test_labels = (
                 _download(dl_manager, self.URL, files) if arrays is None else arrays
@@ -143,8 +151,42 @@ def _builder(directory: Path, files: IdxSet, arrays: list[Pixels] | None) -> Any
 
 def _download(dl_manager: Any, url: str, files: IdxSet) -> list[Pixels]:
     """Download the four files through TFDS, which checks its own checksums, and read them."""
+    downloaded = Path(dl_manager.download_dir)
+    if not all(any(downloaded.rglob(f"*{file.name}*.gz")) for file in files):
+        _check_reachable(f"{url}{files[0].name}.gz")
     paths = dl_manager.download({file.name: f"{url}{file.name}.gz" for file in files})
     return [_read_download(Path(paths[file.name]), file) for file in files]
+
+
+def _check_reachable(url: str) -> None:
+    """Raise soon if nobody answers; TFDS would try again for minutes, or wait for ever."""
+    import requests
+
+    try:
+        requests.get(url, stream=True, timeout=_LONGEST_WAIT).close()
+    except requests.RequestException as error:
+        reason = "no answer in time" if isinstance(error, requests.Timeout) else "no connection"
+        raise DataError(
+            f"fashion_mnist could not be downloaded from {url} ({reason}); check the network, "
+            "or give a directory that holds the four IDX files as data_dir"
+        ) from None
+
+
+def remove_temporary(directory: Path) -> None:
+    """Remove what TFDS leaves under its directory when it fails or is stopped, and empty folders.
+
+    Nobody may be preparing there meanwhile.
+    """
+    half_made = [
+        *directory.glob(f"{_NAME}/incomplete.*"),
+        *directory.glob(f"downloads/**/*.tmp.{'[0-9a-f]' * 32}"),
+    ]
+    for folder in half_made:
+        shutil.rmtree(folder, ignore_errors=True)
+    folders = [path for path in directory.rglob("*") if path.is_dir() and not path.is_symlink()]
+    for folder in sorted(folders, reverse=True):
+        with contextlib.suppress(OSError):  # it holds something
+            folder.rmdir()
 
 
 def _read_download(path: Path, file: IdxFile) -> Pixels:

@@ -3,8 +3,11 @@
 import functools
 import gzip
 import http.server
+import socket
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +16,8 @@ import pytest
 from small_set import SmallSet
 
 from efhc_jax.data import fashion_mnist, load_dataset, tfds
-from efhc_jax.errors import DataError
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.locks import held
 
 pytestmark = pytest.mark.usefixtures("no_debian")
 
@@ -177,3 +181,101 @@ def test_a_damaged_description_is_an_error(
     description.write_text('{"fileForm')
     with pytest.raises(DataError, match=r"dataset_info\.json cannot be read"):
         fashion_mnist.load(None, small.files)
+
+
+def left_behind(tmp_path: Path) -> list[str]:
+    """What is under the cache and is not meant to stay there, and temporary folders of TFDS."""
+    found = [
+        path
+        for path in (tmp_path / "cache").rglob("*")
+        if "incomplete" in path.name
+        or ".tmp." in path.name
+        or (path.is_dir() and not any(path.iterdir()))
+    ]
+    return [str(path) for path in [*found, *(tmp_path / "temporary").iterdir()]]
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A place of its own for temporary files."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+
+@pytest.mark.usefixtures("temporary")
+def test_fetch_leaves_no_temporary_folders(served: SmallSet, tmp_path: Path) -> None:
+    path = served.directory / "train-labels-idx1-ubyte.gz"
+    right = path.read_bytes()
+    path.unlink()
+    with pytest.raises(DataError, match="404"):
+        fashion_mnist.fetch(None, served.files)
+    assert left_behind(tmp_path) == []
+    path.write_bytes(right)
+    fashion_mnist.fetch(None, served.files)
+    assert left_behind(tmp_path) == []
+    assert_loads(served)
+
+
+@pytest.mark.usefixtures("temporary")
+def test_fetch_that_is_stopped_leaves_nothing(
+    small: SmallSet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tfds, "_download", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fashion_mnist.fetch(None, small.files)
+    assert left_behind(tmp_path) == []
+    assert not fashion_mnist.cache_directory().exists()
+
+
+@pytest.mark.usefixtures("temporary")
+def test_fetch_removes_what_a_killed_one_left(small: SmallSet, tmp_path: Path) -> None:
+    directory = fashion_mnist.cache_directory() / "tensorflow_datasets"
+    for name in (
+        "fashion_mnist/incomplete.ABC123_3.0.1",
+        f"downloads/fashion_mnist/train.gz.tmp.{'0a' * 16}",
+    ):
+        (directory / name).mkdir(parents=True)
+        (directory / name / "half").touch()
+    kept = directory / "downloads" / "fashion_mnist" / "train.gz"
+    kept.touch()
+    fashion_mnist.fetch(small.directory, small.files)
+    assert left_behind(tmp_path) == []
+    assert kept.exists()
+
+
+@pytest.mark.usefixtures("temporary")
+@pytest.mark.parametrize(
+    ("port", "reason"), [("closed", "no connection"), ("silent", "no answer in time")]
+)
+def test_fetch_without_a_network_says_so_soon(
+    small: SmallSet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: str, reason: str
+) -> None:
+    from tensorflow_datasets.image_classification.mnist import FashionMNIST
+
+    monkeypatch.setattr(tfds, "_LONGEST_WAIT", 0.5)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if port == "silent":
+            server.listen()
+        monkeypatch.setattr(FashionMNIST, "URL", f"http://127.0.0.1:{server.getsockname()[1]}/")
+        began = time.monotonic()
+        with pytest.raises(
+            DataError, match=rf"could not be downloaded .* \({reason}\); check the network"
+        ):
+            fashion_mnist.fetch(None, small.files)
+        assert time.monotonic() - began < 15
+    assert left_behind(tmp_path) == []
+
+
+def test_two_do_not_fetch_at_once(small: SmallSet) -> None:
+    directory = fashion_mnist.cache_directory() / "tensorflow_datasets"
+    directory.mkdir(parents=True)
+    with (
+        held(directory),
+        pytest.raises(ExperimentError, match=r"cache=.*another process .* wait for it"),
+    ):
+        fashion_mnist.fetch(small.directory, small.files)
