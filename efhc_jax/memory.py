@@ -52,7 +52,8 @@ _LONGEST_SEARCH = 10**7  # runs
 # Of the process. Measured.
 _RUNTIME = 240 * _MB  # Python, JAX and the engine
 _FINISHING = 120 * _MB  # xarray, netCDF and Matplotlib, which come last
-_CORE = 50 * _MB  # of each further core that is a device of its own
+_RETAINED = 200 * _MB  # of small arrays that are free again; large ones go back to the system
+_CORE = 90 * _MB  # of each further core that is a device of its own
 _PROGRAMS = 135 * _MB  # compiling and keeping the programs of a run, the model left out
 _OPERATION = 0.4 * _MB  # of each operation in a model's trace
 _LIST_PROGRAM, _LIST_SLOT = 30 * _MB, 1 * _MB  # mixing over neighbour lists is written out slot by slot
@@ -82,12 +83,14 @@ class Estimate(NamedTuple):
         block: runs in a block; 0 is all.
         evaluating: of each run that is evaluated, while it is.
         evaluated: runs that are evaluated at once; 0 is all.
-        runtime: of the process: Python, JAX, and the libraries that results are written with.
+        runtime: of the process: Python and JAX.
+        finishing: of the process, when results are written: the libraries for it.
         programs: of the process: compiled programs.
         host: of the process: the dataset, and the results of all runs.
         building: of the process, while it draws a network, before anything is computed.
         parts: the same for a single run, by what people know.
-        advice: what to try where a single run does not fit.
+        subject: the setting to change, and what does not fit with it.
+        advice: what to try then.
     """
 
     fixed: int = 0
@@ -98,10 +101,12 @@ class Estimate(NamedTuple):
     evaluating: int = 0
     evaluated: int = 0
     runtime: int = 0
+    finishing: int = 0
     programs: int = 0
     host: int = 0
     building: int = 0
     parts: tuple[tuple[str, int], ...] = ()
+    subject: str = "devices and model: a single run"
     advice: str = "fewer devices or a smaller model"
 
     def peak(self, runs: int) -> int:
@@ -114,8 +119,10 @@ class Estimate(NamedTuple):
         """In all, with this many runs on each accelerator, if these are a CPU; otherwise on the host."""
         own = self.runtime + self.programs + self.host
         if jax.default_backend() != "cpu":
-            return own + self.building
-        return own + (accelerators - 1) * _CORE + max(self.building, accelerators * self.peak(runs))
+            return own + max(self.building, self.finishing)
+        work = max(self.building, accelerators * self.peak(runs))
+        after_work = min(work, _RETAINED) + self.finishing
+        return own + (accelerators - 1) * _CORE + max(work, after_work)
 
 
 class _Network(NamedTuple):
@@ -178,7 +185,7 @@ def estimate(
     parts = {
         "models": (2 + budgets) * models + int(copies),
         "network": max(2 * linked + mixing, building),
-        "evaluation": evaluation,
+        "evaluation": max(0, evaluation - int(copies) - mixing),
         "results": len(runs) * results + recorded,
         "data": 2 * data,
         "program": _RUNTIME + _FINISHING + int(programs),
@@ -191,11 +198,13 @@ def estimate(
         block=spec.layout.block,
         evaluating=evaluation,
         evaluated=evaluated_together(spec.layout).block,
-        runtime=_RUNTIME + _FINISHING,
+        runtime=_RUNTIME,
+        finishing=_FINISHING,
         programs=int(programs),
         host=data + len(runs) * results,
         building=building,
         parts=tuple(sorted(parts.items(), key=lambda part: -part[1])),
+        subject=_subject(parts, runs),
         advice=_advice(parts, first, network, record),
     )
 
@@ -298,6 +307,12 @@ def _recorded(e: Experiment, record: Recorder, models: int, itemsize: int) -> in
     return summary + audit + (trace if record is record_trace else 0)
 
 
+def _subject(parts: dict[str, int], runs: Sequence[Experiment]) -> str:
+    if len(runs) > 1 and parts["results"] == max(parts.values()):
+        return f"iterations={runs[0].iterations}: a sweep of {len(runs):,} runs"
+    return f"devices={runs[0].devices}: a single run"
+
+
 def _advice(parts: dict[str, int], e: Experiment, network: _Network, record: Recorder) -> str:
     largest = max(parts, key=lambda name: parts[name])
     if largest == "network" and e.dynamics == "trace":
@@ -318,12 +333,10 @@ def check_fits(
     """Raise if a single run cannot fit, before anything of it is made."""
     needs = estimate([experiment], dataset, spec, record)
     if not _fits(needs, 1, spec, 1.0):
-        raise ExperimentError(_too_large(needs, spec, experiment.devices))
+        raise ExperimentError(_too_large(needs, spec))
 
 
-def choose_batch(
-    needs: Estimate, runs: int, spec: Spec, asked: int | None = None, devices: int = 0
-) -> int:
+def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = None) -> int:
     """How many runs go through the program at once, over all accelerators.
 
     Args:
@@ -331,7 +344,6 @@ def choose_batch(
         runs: how many there are in all.
         spec: where they are computed.
         asked: the size that the user wants.
-        devices: m of the runs, for messages.
 
     Raises:
         ExperimentError: the size asked for does not fit or is not divided by the accelerators; or not
@@ -339,7 +351,7 @@ def choose_batch(
     """
     teams = spec.layout.teams
     if not _fits(needs, 1, spec, 1.0):
-        raise ExperimentError(_too_large(needs, spec, devices))
+        raise ExperimentError(_too_large(needs, spec))
     too_many = range(1, _LONGEST_SEARCH)
     most = bisect.bisect(too_many, False, key=lambda each: not _fits(needs, each, spec, _SHARE))
     fitting = max(1, most) * teams
@@ -385,13 +397,17 @@ def accelerators_here(spec: Spec) -> int:
     return max(1, spec.layout.accelerators // jax.process_count())
 
 
-def _too_large(needs: Estimate, spec: Spec, devices: int) -> str:
+def _too_large(needs: Estimate, spec: Spec) -> str:
     needed, free = _needed_and_free(needs, 1, spec)
     parts = ", ".join(f"{name} {gigabytes(size)}" for name, size in needs.parts if size >= 0.1 * needed)
+    parts = f" ({parts})" if parts else ""
+    subject, advice, teams = needs.subject, needs.advice, spec.layout.teams
+    if teams > 1 and subject.endswith("a single run"):
+        subject += f" on each of {hardware(teams)}"
+        if jax.default_backend() == "cpu" and needs.in_process(1) <= free:
+            advice = "batch=1, one run after the other"
     return (
-        f"devices={devices}: a single run needs about {gigabytes(needed)}"
-        + (f" ({parts})" if parts else "")
-        + f", and {gigabytes(free)} are free; try {needs.advice}"
+        f"{subject} needs about {gigabytes(needed)}{parts}, and {gigabytes(free)} are free; try {advice}"
     )
 
 
@@ -411,6 +427,10 @@ def peak_memory() -> int:
     peaks = [each["peak_bytes_in_use"] for each in stats if "peak_bytes_in_use" in each]
     if peaks:
         return max(peaks)
+    with contextlib.suppress(OSError, StopIteration):
+        # What `getrusage` says of a new process begins with the peak of the one that started it.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

@@ -276,7 +276,7 @@ def _jobs(
         spec = make_spec(first, dataset, policies={experiment.policy for _, experiment in runs})
         spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
         needs = estimate([experiment for _, experiment in runs], dataset, spec, record)
-        sizes.append(choose_batch(needs, len(runs), spec, asked, first.devices))
+        sizes.append(choose_batch(needs, len(runs), spec, asked))
         jobs.append(Job(spec, dataset, runs, {}, needs))
     return jobs, min(sizes)
 
