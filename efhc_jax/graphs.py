@@ -47,14 +47,50 @@ def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     return links_within(connected_places(settings, rng), settings.connectivity)
 
 
-def expected_links(graph: str, devices: int, connectivity: float) -> float:
-    """Approximate number of links of a graph, before it is drawn."""
-    density = {
-        "geometric": min(1.0, math.pi * connectivity**2),
-        "erdos_renyi": min(1.0, connectivity),
-        "complete": 1.0,
+class Degrees(NamedTuple):
+    """Degrees of a graph."""
+
+    mean: float
+    largest: int
+
+
+def expected_degrees(graph: str, settings: NetworkSettings) -> Degrees | None:
+    """Approximate degrees of a graph, before it is drawn; None for a user's own topology.
+
+    In random graphs a degree is about normal, and the largest of m normal values is about √(2·ln m)
+    standard deviations above the mean.
+
+    Raises:
+        DataError: the graph file cannot be read.
+
+    Example:
+        >>> expected_degrees("star", NetworkSettings(1000, 0.4, 0.4))
+        Degrees(mean=1.998, largest=999)
+    """
+    devices, connectivity = settings.devices, settings.connectivity
+    others = devices - 1
+    if graph == "file":
+        degrees = np.bincount(from_file(settings, np.random.default_rng()).ravel(), minlength=devices)
+        return Degrees(float(degrees.mean()), int(degrees.max()))
+    if graph in ("geometric", "erdos_renyi"):
+        density = min(1.0, math.pi * connectivity**2 if graph == "geometric" else connectivity)
+        mean = density * others
+        spread = math.sqrt(2 * math.log(max(devices, 2)) * mean * (1 - density))
+        return Degrees(mean, min(others, math.ceil(mean + spread)))
+    powers = max(1, others.bit_length())
+    known = {
+        "ring": (2.0, 2),
+        "complete": (others, others),
+        "star": (2 * others / devices, others),
+        "grid": (4.0, 4),
+        "exponential": (2 * powers, 2 * powers),
+        "watts_strogatz": (4.0, 4 + math.ceil(math.log(devices))),
+        "barabasi_albert": (4.0, math.ceil(2 * math.sqrt(devices))),
     }
-    return density.get(graph, 0.0) * devices**2 / 2 + devices
+    if graph not in known:
+        return None
+    mean, largest = known[graph]
+    return Degrees(min(mean, others), min(largest, others))
 
 
 def ring(settings: NetworkSettings, rng: np.random.Generator) -> Links:

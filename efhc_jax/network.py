@@ -32,8 +32,8 @@ def make_network(links: np.ndarray, devices: int, room: int = 0) -> Network:
     If the neighbours of a device can change, `room` is the largest number that it can have.
     """
     degree = np.bincount(links.ravel(), minlength=devices)
-    slots = _rounded_up(max(room, int(degree.max(initial=0))))
-    if devices <= _MATRIX_UP_TO or 4 * slots > devices:
+    slots, is_matrix = stored_slots(devices, max(room, int(degree.max(initial=0))))
+    if is_matrix:
         return Network(jnp.asarray(to_matrix(links, devices)))
     both = np.concatenate([links, links[:, ::-1]])
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
@@ -42,6 +42,19 @@ def make_network(links: np.ndarray, devices: int, room: int = 0) -> Network:
     neighbors = np.repeat(np.arange(devices, dtype=np.int32)[:, None], slots, axis=1)
     neighbors[both[:, 0], slot] = both[:, 1]
     return Network(jnp.asarray(neighbors != np.arange(devices)[:, None]), jnp.asarray(neighbors))
+
+
+def stored_slots(devices: int, degree: int) -> tuple[int, bool]:
+    """The slots that each device has where no degree is larger, and whether they are a matrix.
+
+    Example:
+        >>> stored_slots(1000, 20), stored_slots(1000, 999)
+        ((24, False), (1000, True))
+    """
+    slots = _rounded_up(degree)
+    if devices <= _MATRIX_UP_TO or 4 * slots > devices:
+        return devices, True
+    return slots, False
 
 
 def to_matrix(links: np.ndarray, devices: int) -> np.ndarray:

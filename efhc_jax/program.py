@@ -135,7 +135,7 @@ def _in_full_precision(function: Callable[..., Any]) -> Callable[..., Any]:
     return traced
 
 
-def _for_evaluation(layout: Layout) -> Layout:
+def evaluated_together(layout: Layout) -> Layout:
     """One run at a time on a CPU, whose cache has room for one; several at a time elsewhere."""
     if jax.default_backend() == "cpu":
         return layout._replace(block=1)
@@ -223,7 +223,7 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
             "finite": jnp.isfinite(state.weights).all(axis=parameters_of(state.weights)),
         }
 
-    return spread(_for_evaluation(spec.layout), one)((states,), (test,))
+    return spread(evaluated_together(spec.layout), one)((states,), (test,))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -236,7 +236,7 @@ def evaluate_mean_models(spec: Spec, hypers: Hyper, states: State, train: Sample
         objective = make_objective(train.images, train.labels, hyper.shards, model.images_at_once)
         return {"global_loss": global_loss(model, jnp.mean(state.weights, axis=0), objective)}
 
-    return spread(_for_evaluation(spec.layout), one)((hypers, states), (train,))
+    return spread(evaluated_together(spec.layout), one)((hypers, states), (train,))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -254,7 +254,7 @@ def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array
             "iteration_at_budget": purse.reached,
         }
 
-    return spread(_for_evaluation(spec.layout), one)((purses,), (test,))
+    return spread(evaluated_together(spec.layout), one)((purses,), (test,))
 
 
 def _evaluate_with_mean(

@@ -112,13 +112,13 @@ def simulate(
         _check_trace_fits(experiment, spec)
     if trace or audit:
         _check_graphs_fit(experiment)
-    check_fits(experiment, data, spec)
+    record = record_trace if trace else record_audit if audit else record_summary
+    check_fits(experiment, data, spec, record)
     hypers = stack([prepare(experiment, data)])
     times = evaluation_times(experiment)
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
     with run_progress(experiment.iterations, title, progress) as report:
-        record = record_trace if trace else record_audit if audit else record_summary
         control = control._replace(report=_both(report, control.report))
         (one,) = run_batch(spec, hypers, data, times, control, record)
     result = run_dataset(experiment, one)
@@ -329,6 +329,8 @@ def _keep(control: Control, history: History, states: State, purses: Purse) -> N
     """Save a checkpoint when it is due, or when the run is to stop."""
     stop = control.should_stop()
     if control.checkpoints and (stop or control.checkpoints.due()):
+        # Copies: a view of the buffers would keep the next chunk from writing into them.
+        states, purses = jax.tree.map(jnp.copy, (states, purses))
         tree: dict[str, Any] = {"history": history.to_tree(), "states": fetch(states)._asdict()}
         if purses.reached.shape[1]:
             tree["purses"] = fetch(purses)._asdict()

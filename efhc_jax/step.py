@@ -104,7 +104,7 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
     mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors, rules.rows)
 
     # Event 4: gradient step, with the gradient at the models before averaging.
-    loss, gradient = _loss_and_gradient(rules.model, weights, inputs)
+    loss, gradient = loss_and_gradient(rules.model, weights, inputs.images, inputs.labels)
     gradient = jnp.where(for_each(inputs.training, gradient), gradient, 0)
     new_weights = mixed - rate * gradient
     new_broadcast = jnp.where(for_each(choice.fired, weights), weights, last_broadcast)
@@ -181,12 +181,15 @@ def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Sit
     return _Choice(fired[chosen], new_links[chosen], coordinated[chosen])
 
 
-def _loss_and_gradient(
-    model: Model, weights: Float[Array, "device *parameters"], inputs: Inputs
+def loss_and_gradient(
+    model: Model,
+    weights: Float[Array, "device *parameters"],
+    images: UInt8[Array, "device batch height width"],
+    labels: Int[Array, "device batch"],
 ) -> tuple[Float[Array, "device"], Float[Array, "device *parameters"]]:
     """Each device's loss on its own mini-batch, and its gradient: the rows of G(k)."""
 
     def objective(row: Array, images: Array, labels: Array) -> Array:
         return jnp.mean(model.loss(model.logits(row, normalise(images)), labels))
 
-    return jax.vmap(jax.value_and_grad(objective))(weights, inputs.images, inputs.labels)
+    return jax.vmap(jax.value_and_grad(objective))(weights, images, labels)

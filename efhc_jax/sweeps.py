@@ -23,7 +23,7 @@ from efhc_jax.effects import settings_in_effect, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout, hardware
-from efhc_jax.memory import choose_batch, estimate, gigabytes
+from efhc_jax.memory import Estimate, accelerators_here, choose_batch, estimate, gigabytes
 from efhc_jax.names import known_name
 from efhc_jax.ownership import file_digests, owner
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
@@ -103,7 +103,7 @@ def sweep(
     record = record_audit if audit else record_summary
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
-        jobs, size = _jobs(grid, data, batch)
+        jobs, size = _jobs(grid, data, batch, record)
         begun_on = None
         if store:
             if _writes():
@@ -212,24 +212,35 @@ class Job(NamedTuple):
     data: Dataset
     runs: list[tuple[int, Experiment]]  # with their indices in the grid
     beginnings: Beginnings  # evaluations of initial models, which all runs of a seed share
+    needs: Estimate  # of memory
 
 
-def predict(grid: Grid, data: Dataset | None = None, batch: int | None = None) -> str:
+def predict(
+    grid: Grid, data: Dataset | None = None, batch: int | None = None, audit: bool = False
+) -> str:
     """The batches, compilations and memory of a sweep in one line."""
-    jobs, size = _jobs(grid, data, batch)
-    peaks = [
-        estimate(job.runs[0][1], job.data, job.spec).peak(
-            -(-min(size, len(job.runs)) // job.spec.layout.teams)
-        )
-        for job in jobs
-    ]
+    jobs, size = _jobs(grid, data, batch, record_audit if audit else record_summary)
     where = hardware(jobs[0].spec.layout.accelerators)
     runs = len(grid.experiments)
     return (
         f"{runs} run{'s' * (runs > 1)} in batches of {size} on {where}, "
-        f"{len(jobs)} compilation{'s' * (len(jobs) > 1)}, about {gigabytes(max(peaks))} of memory"
-        + _nesting(grid)
+        f"{len(jobs)} compilation{'s' * (len(jobs) > 1)}, {_memory(jobs, size)}" + _nesting(grid)
     )
+
+
+def _memory(jobs: list[Job], size: int) -> str:
+    """Peak memory: that of the process on a CPU; otherwise of one accelerator, and of the host."""
+    peaks, processes = [], []
+    programs = sum(job.needs.programs for job in jobs)  # those of earlier jobs stay
+    for job in jobs:
+        each = -(-min(size, len(job.runs)) // job.spec.layout.teams)
+        peaks.append(job.needs.peak(each))
+        in_process = job.needs.in_process(each, accelerators_here(job.spec))
+        processes.append(in_process - job.needs.programs + programs)
+    if jax.default_backend() == "cpu":
+        return f"about {gigabytes(max(processes))} of memory in all"
+    on_each = f"about {gigabytes(max(peaks))} of memory on each accelerator"
+    return f"{on_each} and {gigabytes(max(processes))} on the host"
 
 
 def _nested(experiment: Experiment, axes: Mapping[str, list[Any]]) -> Experiment:
@@ -249,7 +260,9 @@ def _nesting(grid: Grid) -> str:
     return f"; nested graphs: all use positions that are connected at {placement:g}"
 
 
-def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job], int]:
+def _jobs(
+    grid: Grid, data: Dataset | None, asked: int | None, record: Recorder
+) -> tuple[list[Job], int]:
     """The runs grouped by compiled program, and the batch size."""
     groups: dict[tuple[Any, ...], list[tuple[int, Experiment]]] = {}
     for place, experiment in enumerate(grid.experiments):
@@ -262,9 +275,9 @@ def _jobs(grid: Grid, data: Dataset | None, asked: int | None) -> tuple[list[Job
         _, dataset = with_data(first, data)
         spec = make_spec(first, dataset, policies={experiment.policy for _, experiment in runs})
         spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
-        needs = estimate(first, dataset, spec)
+        needs = estimate([experiment for _, experiment in runs], dataset, spec, record)
         sizes.append(choose_batch(needs, len(runs), spec, asked))
-        jobs.append(Job(spec, dataset, runs, {}))
+        jobs.append(Job(spec, dataset, runs, {}, needs))
     return jobs, min(sizes)
 
 
@@ -323,12 +336,12 @@ def repeat(
     Yields:
         The index of a run in the grid, and its record.
     """
-    jobs, size = _jobs(grid, data, batch)
+    record = record_audit if audit else record_summary
+    jobs, size = _jobs(grid, data, batch, record)
     batches = list(_batches(jobs, size))
     wanted = len(batches) if runs is None else min(len(batches), -(-runs // size))
     for number in np.linspace(0, len(batches) - 1, wanted).round().astype(int):
         job, members = batches[number]
-        record = record_audit if audit else record_summary
         found = _run(job, [experiment for _, experiment in members], size, Control(), record)
         for (place, _), one in zip(members, found, strict=True):
             yield place, one

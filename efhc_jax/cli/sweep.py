@@ -107,7 +107,7 @@ class Sweep:
             data = load_dataset(experiment.dataset, self.data_dir)
         speaks = jax.process_index() == 0
         if speaks:
-            print(predict(grid, data, self.batch), flush=True)
+            print(predict(grid, data, self.batch, self.audit), flush=True)
         with notes(), stop_requests() as should_stop:
             try:
                 result = sweep(
