@@ -121,7 +121,7 @@ def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") 
     setting = setting_of(grid)
     figure, panels = subplots(1 if recorded else 2, sharey=True)
     for position, (value, part) in enumerate(parts_of(grid, hue)):
-        look = look_of(hue, value or setting.policy, position)
+        look = look_of(hue, setting.policy if value is None else value, position)
         values = _over_time(part, y)
         values = values.mean("device") if "device" in values.dims else values
         x = values.step.values if recorded else part.iteration.values
@@ -171,7 +171,7 @@ def draw_lines(
     values = moment.of(grid, y)
     figure, (axes,) = subplots(1)
     for position, (value, part) in enumerate(parts_of(values, hue)):
-        look = look_of(hue or "", value, position)
+        look = look_of(hue or "", value if hue else "", position)
         band = over_seeds(part, x, hue)
         draw_band(axes, np.asarray(part[x].values), band, look, every=1)
         _mark_incomplete(axes, part, band, x, look)
@@ -186,7 +186,7 @@ def draw_lines(
         axes.set_xticks(range(values.sizes[x]), [in_figure(value) for value in values[x].values])
     if hue:
         axes.legend(**_legend(grid))
-    axes.set_title(moment.text(grid) + _left_out(values), fontsize="medium")
+    axes.set_title(moment.text(grid, y) + _left_out(values), fontsize="medium")
     figure.suptitle(in_figure(describe(setting_of(grid), swept(grid))), fontsize="medium")
     return figure
 
@@ -230,7 +230,10 @@ def draw_convergence(findings: Sequence[Finding], title: str) -> Figure:
 
 
 class Moment(NamedTuple):
-    """A point in a run: an evaluation, or the iteration that reached a budget."""
+    """A point in a run: an evaluation, or the iteration that reached a budget.
+
+    Variables that are recorded in every iteration are averaged over those before it.
+    """
 
     iteration: int | None = None  # the last by default
     budget: float | None = None
@@ -238,24 +241,39 @@ class Moment(NamedTuple):
     def of(self, grid: xarray.Dataset, variable: str) -> xarray.DataArray:
         """The variable at this moment, averaged over devices; accuracies in per cent."""
         if self.budget is not None:
+            if self.iteration is not None:
+                raise ExperimentError(
+                    f"iteration={self.iteration}, budget={self.budget:g}: two moments; give one of them"
+                )
             if variable != "accuracy":
                 raise ExperimentError(f"y={variable}: not evaluated at budgets; only accuracy is")
             values = at_budget(grid, self.budget).mean("device")
         else:
             values = per_run(grid, variable)
             if "step" in values.dims:
-                values = values.mean("step", skipna=False)
+                values = values.isel(step=slice(self._iterations(grid))).mean("step", skipna=False)
             elif "budget" in values.dims:
                 raise ExperimentError(f"y={variable}: has a value per budget; try accuracy at one")
             elif "evaluation" in values.dims:
                 values = values.isel(evaluation=self._evaluation(grid))
+            elif self.iteration is not None:
+                raise ExperimentError(
+                    f"iteration={self.iteration}: has no effect on {variable}, which does not change"
+                )
         return 100 * values if "accuracy" in variable else values
 
-    def text(self, grid: xarray.Dataset) -> str:
-        """The moment in words."""
+    def text(self, grid: xarray.Dataset, variable: str) -> str:
+        """The moment of a variable in words."""
         if self.budget is not None:
             return f"within a transmission time of {self.budget:g}"
-        return f"after {int(grid.iteration[self._evaluation(grid)]):,} iterations"
+        if "step" in grid[variable].dims:
+            return f"mean over {self._iterations(grid):,} iterations"
+        if "evaluation" in grid[variable].dims:
+            return f"after {self._iterations(grid):,} iterations"
+        return "constant over a run"
+
+    def _iterations(self, grid: xarray.Dataset) -> int:
+        return int(grid.iteration[self._evaluation(grid)])
 
     def _evaluation(self, grid: xarray.Dataset) -> int:
         if self.iteration is None:
@@ -270,16 +288,30 @@ class Moment(NamedTuple):
 def over_common_time(
     part: xarray.Dataset, variable: str = "accuracy", points: int = 60
 ) -> tuple[np.ndarray, Interval]:
-    """A variable of several seeds, interpolated at common transmission times; accuracies in per cent."""
+    """A variable of several seeds, interpolated at common transmission times; accuracies in per cent.
+
+    The times end where the first seed ends. A seed that diverged does not count for that, and has no
+    values afterwards.
+    """
     import xarray
 
     runs = part if "seed" in part.dims else part.expand_dims("seed")
     times = [time_at_evaluations(runs.isel(seed=seed)) for seed in range(runs.sizes["seed"])]
-    common = np.linspace(0, min(np.nanmax(time) for time in times), points)
+    whole = [time[-1] for time in times if np.isfinite(time[-1])]
+    last = min(whole) if whole else max(np.nanmax(time) for time in times)
+    common = np.linspace(0, last, points)
     values = per_run(runs, variable).transpose("seed", "evaluation").values
     values = 100 * values if "accuracy" in variable else values
-    rows = [np.interp(common, time, row) for time, row in zip(times, values, strict=True)]
+    rows = [_interpolated(common, time, row) for time, row in zip(times, values, strict=True)]
     return common, interval(xarray.DataArray(rows, dims=("seed", "time")))
+
+
+def _interpolated(at: np.ndarray, time: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """A row of values at other times; NaN after its last finite one."""
+    known = np.isfinite(time) & np.isfinite(row)
+    if not known.any():
+        return np.full(len(at), np.nan)
+    return np.interp(at, time[known], row[known], right=np.nan)
 
 
 def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
@@ -374,9 +406,9 @@ def keep_to_percent(axes: Axes) -> None:
 
 
 def parts_of(data: Any, hue: str | None) -> list[tuple[Any, Any]]:
-    """The values of an axis, each with its part of the data."""
+    """The values of an axis, each with its part of the data; all of it under None without that axis."""
     if hue is None or hue not in data.dims:
-        return [("", data)]
+        return [(None, data)]
     return [(value, data.sel({hue: value})) for value in data[hue].values.tolist()]
 
 

@@ -60,7 +60,7 @@ def draw_heat(
             axes.set_title(in_figure(look_of(hue, value, position).label))
     all_axes[0].set_ylabel(in_figure(TITLES.get(rows, rows)))
     figure.colorbar(image, ax=all_axes, label=in_figure(TITLES.get(y, y)))
-    figure.suptitle(moment.text(grid), fontsize="medium")
+    figure.suptitle(moment.text(grid, y), fontsize="medium")
     return figure
 
 
@@ -117,7 +117,7 @@ def draw_lead(
     figure.colorbar(image, ax=all_axes, label=in_figure(f"difference in {unit}"))
     seeds = grid.sizes["seed"]
     figure.suptitle(
-        f"{moment.text(grid)}; {seeds} seeds, paired; bold: the 95% interval excludes 0",
+        f"{moment.text(grid, y)}; {seeds} seeds, paired; bold: the 95% interval excludes 0",
         fontsize="medium",
     )
     return figure

@@ -208,7 +208,10 @@ def load(path: str | Path) -> xarray.Dataset:
         raise DataError(f"{path}: {what}")
     content = read_sealed(path)
     try:
-        with _quiet(), xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as stored:
+        with (
+            _quiet(),
+            xarray.open_dataset(io.BytesIO(content), engine="h5netcdf", phony_dims="sort") as stored,
+        ):
             _check_size(path, stored.nbytes, len(content))
             dataset = stored.load()
     except DataError:

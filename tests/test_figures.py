@@ -264,6 +264,30 @@ def test_accuracy_at_common_times_by_hand():
     assert alone.low.isnull().all()
 
 
+def test_a_diverged_seed_does_not_shorten_the_others():
+    part = hand_made()
+    part.transmission_time[1, 2:] = np.nan
+    part.accuracy[1, 2:] = np.nan
+    common, found = over_common_time(part, points=5)
+    np.testing.assert_allclose(common, [0, 2, 4, 6, 8])
+    np.testing.assert_array_equal(found.seeds, [2, 2, 1, 1, 1])
+    np.testing.assert_allclose(found.mean[2:], [20, 30, 40])
+
+
+def test_the_value_zero_has_its_own_name(tiny):
+    grid = efhc.sweep(BASE, tiny, r=[0.0, 50.0], seed=range(2))
+    assert legend_labels(draw_curves(grid, "r").axes[0]) == ["r 0.0", "r 50.0"]
+    by_seed = draw_lines(grid, "r", "accuracy", "seed").axes[0]
+    assert legend_labels(by_seed) == ["seed 0", "seed 1"]
+
+
+def test_what_is_recorded_in_every_iteration_is_averaged_up_to_the_moment(grid):
+    axes = draw_lines(grid, "r", "transmission_time", "policy", Moment(iteration=10)).axes[0]
+    expected = grid.transmission_time.sel(policy="zt").isel(step=slice(10)).mean(("step", "seed"))
+    np.testing.assert_allclose(lines(axes)["ZT"].get_ydata(), expected)
+    assert axes.get_title() == "mean over 10 iterations"
+
+
 def test_the_axes_of_a_sweep(grid, run):
     assert swept(grid) == ["policy", "r", "seed"]
     assert swept(run) == []

@@ -53,6 +53,8 @@ def test_a_variable_without_devices_has_no_band(run):
         ({"lead": "efhc"}, "lead=efhc: a heat map"),
         ({"x": "r", "lead": "efhc"}, "lead=efhc: is drawn as a heat map; give rows"),
         ({"x": "r", "rows": "seed", "lead": "efhc", "hue": "policy"}, "hue=policy: has no effect"),
+        ({"x": "r", "iteration": 10, "budget": 0.02}, "iteration=10, budget=0.02: two moments"),
+        ({"x": "r", "y": "bandwidth", "iteration": 10}, "has no effect on bandwidth"),
         ({"select": {"radius": 3}}, "select='radius': not an axis"),
         ({"select": {"r": 3}}, "select=r=3: not in the sweep; choose from"),
     ],
