@@ -12,7 +12,7 @@ import json
 import math
 import numbers
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,16 +136,14 @@ class Experiment:
         for name, family in FAMILIES.items():
             object.__setattr__(self, name, check_choice(name, getattr(self, name), family))
         object.__setattr__(self, "budgets", _check_budgets(self.budgets))
-        if not isinstance(self.graph_file, str) or "\0" in self.graph_file:
+        if not _is_file_name(self.graph_file):
             raise ExperimentError(f"graph_file={_shown(self.graph_file)}: give the name of a file")
         for name in ("absent_train", "allow_disconnected"):
             if not isinstance(getattr(self, name), bool):
                 raise ExperimentError(f"{name}={_shown(getattr(self, name))}: give true or false")
-        if (self.dynamics == "trace" or self.graph == "file") != bool(self.graph_file):
-            raise ExperimentError(
-                f"graph_file={self.graph_file!r}: goes with graph='file' or dynamics='trace'; "
-                "give both or neither"
-            )
+        if (self.dynamics == "trace" or self.graph == "file") and not self.graph_file:
+            needs = "dynamics='trace'" if self.dynamics == "trace" else "graph='file'"
+            raise ExperimentError(f"graph_file: {needs} needs one; give the name of the file")
         if self.dynamics == "mobility" and self.graph != "geometric":
             raise ExperimentError(f"graph={self.graph!r}: devices that move need graph='geometric'")
         if self.placement > self.connectivity:
@@ -239,14 +237,20 @@ class Experiment:
         if not isinstance(fields, dict):
             raise ExperimentError("experiment: is not a JSON object with settings")
         check_names(fields)
-        stored = {name: math.inf if value == "inf" else value for name, value in fields.items()}
+        stored = {
+            name: math.inf if value == "inf" and name in LIMITS else value
+            for name, value in fields.items()
+        }
         return cls._of(cls.defaults() | as_stored(stored))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Experiment:
-        """An experiment from names and values; fields that are not given keep their defaults."""
+        """An experiment from names and values; fields that are not given keep their defaults.
+
+        All fields together, as `to_dict` gives them, may include some without effect.
+        """
         check_names(fields)
-        return cls(**fields)
+        return cls._of(fields) if fields.keys() == cls.defaults().keys() else cls(**fields)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
@@ -309,9 +313,14 @@ def sweep_from_toml(path: str | Path) -> tuple[Experiment, dict[str, list[Any]]]
     lists = {name for name, value in fields.items() if isinstance(value, list)} - {"budgets"}
     with _said_of(path):
         check_names(fields)
-        shared = {name: value for name, value in fields.items() if name not in lists}
         axes = {name: fields[name] for name in fields if name in lists}
-        return Experiment().inherit(shared), axes
+        shared = {name: value for name, value in fields.items() if name not in lists}
+        return Experiment().inherit(shared | first_values(axes)), axes
+
+
+def first_values(axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The settings of the first run of a sweep on its axes."""
+    return {name: values[0] for name, values in axes.items() if len(values)}
 
 
 def _read_toml(path: str | Path) -> dict[str, Any]:
@@ -491,6 +500,16 @@ def _check_single(fields: Mapping[str, Any]) -> None:
             )
 
 
+def _is_file_name(value: Any) -> bool:
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()  # results and settings store it as UTF-8
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _finite_or_word(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
@@ -500,4 +519,6 @@ def _toml_value(value: Any) -> str:
         return repr(list(value))
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

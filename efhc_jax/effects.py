@@ -24,7 +24,8 @@ class Use(NamedTuple):
 
 
 _DYNAMICS = ("static", "failures", "markov", "periodic", "mobility", "churn", "trace")
-_FIXED_GRAPHS = ("ring", "complete", "star", "grid", "exponential", "barabasi_albert", "file")
+_RANDOM_GRAPHS = ("erdos_renyi", "watts_strogatz")
+_FIXED_GRAPHS = ("ring", "complete", "star", "grid", "exponential", "barabasi_albert")
 
 
 def _only_for(member: str) -> Use:
@@ -34,8 +35,9 @@ def _only_for(member: str) -> Use:
 USES: dict[str, Use] = {
     "labels_per_device": Use("split", ("labels",), ("iid", "dirichlet")),
     "dirichlet_alpha": Use("split", ("dirichlet",), ("labels", "iid")),
-    "connectivity": Use("graph", ("geometric", "erdos_renyi", "watts_strogatz"), _FIXED_GRAPHS),
-    "placement": Use("graph", ("geometric",), ("erdos_renyi", "watts_strogatz", *_FIXED_GRAPHS)),
+    "connectivity": Use("graph", ("geometric", *_RANDOM_GRAPHS), (*_FIXED_GRAPHS, "file")),
+    "placement": Use("graph", ("geometric",), (*_RANDOM_GRAPHS, *_FIXED_GRAPHS, "file")),
+    "allow_disconnected": Use("graph", ("file",), ("geometric", *_RANDOM_GRAPHS, *_FIXED_GRAPHS)),
     "link_up": _only_for("failures"),
     "link_failure": _only_for("markov"),
     "link_repair": _only_for("markov"),
@@ -46,6 +48,12 @@ USES: dict[str, Use] = {
     "absent_train": _only_for("churn"),
     "r": Use("policy", ("efhc", "gt"), ("zt", "rg", "local", "central")),
     "norm_order": Use("policy", ("efhc", "gt"), ("zt", "rg", "local", "central")),
+}
+
+
+DECIDING = {  # the settings that decide whether others have an effect
+    *(use.family for use in USES.values()),
+    *("devices", "heterogeneity", "mean_bandwidth", "weak_bandwidth"),
 }
 
 
@@ -61,6 +69,10 @@ def why_no_effect(experiment: Experiment, name: str) -> str:
         if name == "graph" and experiment.graph == "file":
             return ""
         return "has no effect with dynamics='trace', whose graphs come from the file; leave it out"
+    if name == "graph_file" and experiment.dynamics != "trace" and experiment.graph != "file":
+        return "has no effect without graph='file' or dynamics='trace'; give one of them"
+    if name == "allow_disconnected" and experiment.dynamics == "trace":
+        return ""
     if name == "heterogeneity" and experiment.weak_bandwidth == experiment.mean_bandwidth:
         return "has no effect where weak_bandwidth equals mean_bandwidth; change one of these"
     if name == "weak_bandwidth" and experiment.weak_devices == 0:
@@ -97,7 +109,9 @@ def settings_in_effect(experiment: Experiment) -> dict[str, Any]:
     """
     fields, defaults = vars(experiment).copy(), experiment.defaults()
     fields["heterogeneity"] = experiment.weak_devices / experiment.devices  # after rounding
-    for name in (*USES, "graph", "heterogeneity", "weak_bandwidth"):
+    if experiment.graph in _RANDOM_GRAPHS:  # a probability
+        fields["connectivity"] = min(1.0, experiment.connectivity)
+    for name in (*USES, "graph", "graph_file", "heterogeneity", "weak_bandwidth"):
         if why_no_effect(experiment, name):
             fields[name] = defaults[name]
     return fields

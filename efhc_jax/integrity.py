@@ -48,8 +48,9 @@ def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, .
         if not isinstance(dataset.attrs.get(name), str):
             return f"its attribute {name} is not text"
     for name in ("accelerators", "begun_on"):
-        if not 0 < int(dataset.attrs.get(name, 1)) <= _MOST_ACCELERATORS:
-            return f"its attribute {name} is out of range"
+        count = dataset.attrs.get(name, 1)
+        if not isinstance(count, (int, np.integer)) or not 0 < count <= _MOST_ACCELERATORS:
+            return f"its attribute {name} is not a number of accelerators"
     for name in ("batch", "accelerators", "seconds"):
         if not isinstance(dataset.attrs.get(name, 1), (int, float, np.integer, np.floating)):
             return f"its attribute {name} is not a number"

@@ -1,4 +1,4 @@
-"""Identity of a run or sweep: everything that its values depend on.
+"""Identity of a run or sweep: settings, data, files, versions, and the code of custom members.
 
 Finished batches and checkpoints store it. A part that belongs to other work is rejected, with the
 differences.
@@ -9,33 +9,40 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from efhc_jax.code_digests import member_digests
 from efhc_jax.config import Experiment
 from efhc_jax.errors import DataError
 
-_PACKAGES = ("efhc-jax", "jax", "jaxlib", "numpy")  # packages whose versions may affect values
+_PACKAGES = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")  # their versions may affect values
 _MOST_FILE_BYTES = 2**31
 
 
 def owner(
-    experiment: Experiment, digests: dict[str, str], *, audit: bool, bits: int, **more: Any
+    experiments: Sequence[Experiment],
+    digests: dict[str, str],
+    *,
+    audit: bool,
+    bits: int,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Everything that the values of some runs depend on, as plain JSON.
+    """The identity of some runs, as plain JSON.
 
     Args:
-        experiment: the settings that they share.
+        experiments: the runs; their settings are those of the first, but for the axes of a sweep.
         digests: digests of their datasets, by name.
         audit: whether they are recorded for an audit.
         bits: precision of their numbers in bits.
         **more: anything else that identifies them, such as the axes of a sweep.
     """
     found = {
-        "experiment": json.loads(experiment.to_json()),
+        "experiment": json.loads(experiments[0].to_json()),
         "data": digests,
-        "files": file_digests([experiment]),
+        "files": file_digests(experiments),
+        "members": member_digests(experiments),
         "audit": audit,
         "bits": bits,
         "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
@@ -73,10 +80,13 @@ def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     package did not record is not compared.
     """
     default = {"experiment": json.loads(Experiment().to_json()), "axes": {}}
+    swept = set(_mapping(then.get("axes"))) & set(_mapping(now.get("axes")))
     found = []
     for part in ("experiment", "axes"):
         old, new = (default[part] | _mapping(owner.get(part)) for owner in (then, now))
         for name in sorted(set(old) | set(new)):
+            if part == "experiment" and name in swept:
+                continue  # the value in the axes counts
             if old.get(name) != new.get(name):
                 found.append(f"{name} is {_shown(old, name)} there and {_shown(new, name)} here")
     data = then.get("data")  # in earlier versions only a digest, or None for a named dataset
@@ -87,8 +97,13 @@ def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
         for name, digest in _mapping(now.get("files")).items():
             if then["files"].get(name) != digest:
                 found.append(f"the contents of {name} are different")
-    if then.get("bits") != now.get("bits"):
-        found.append(f"numbers have {then.get('bits')} bits there and {now.get('bits')} here")
+    old, new = _mapping(then.get("members")), _mapping(now.get("members"))
+    for name in sorted(set(old) & set(new)):
+        (python, _, was), (python_now, _, is_) = (str(one[name]).partition(":") for one in (old, new))
+        if python == python_now and was != is_:
+            found.append(f"the code of the {name} is different")
+    if "bits" in then and then["bits"] != now.get("bits"):
+        found.append(f"numbers have {then['bits']} bits there and {now.get('bits')} here")
     if then.get("audit", False) != now.get("audit", False):
         found.append("only one of them is recorded for an audit")
     old, new = _mapping(then.get("versions")), _mapping(now.get("versions"))

@@ -301,6 +301,11 @@ def note_policies(result: xarray.Dataset, names: Iterable[str]) -> None:
     result.attrs["policies"] = json.dumps(noted)
 
 
+def axes_of(stored: xarray.Dataset) -> list[str]:
+    """The axes of a sweep on which no value was selected; empty for a run."""
+    return [axis for axis in json.loads(stored.attrs.get("axes", "[]")) if axis in stored.dims]
+
+
 def note_files(result: xarray.Dataset, experiments: Iterable[Experiment]) -> None:
     """Store checksums of the graph files, if there are any."""
     digests = file_digests(experiments)

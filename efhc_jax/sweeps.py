@@ -17,18 +17,26 @@ import jax
 import numpy as np
 
 from efhc_jax.checkpoint import Checkpoints
-from efhc_jax.config import FAMILIES, Experiment, check_experiment, check_names, check_registered
+from efhc_jax.config import (
+    FAMILIES,
+    LIMITS,
+    Experiment,
+    check_experiment,
+    check_names,
+    check_registered,
+    first_values,
+)
 from efhc_jax.data import Dataset
 from efhc_jax.effects import settings_in_effect, why_no_effect
-from efhc_jax.errors import ExperimentError
+from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.history import Record
 from efhc_jax.layout import choose_layout, hardware
 from efhc_jax.memory import Estimate, accelerators_here, choose_batch, estimate, gigabytes
 from efhc_jax.names import known_name
-from efhc_jax.ownership import file_digests, owner
+from efhc_jax.ownership import differences, owner
 from efhc_jax.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
 from efhc_jax.progress import Report, sweep_progress
-from efhc_jax.results import load, note_files, note_policies, save, sweep_dataset
+from efhc_jax.results import axes_of, load, note_files, note_policies, save, sweep_dataset
 from efhc_jax.scenario import prepare, stack, with_data
 from efhc_jax.simulation import Beginnings, Control, evaluation_times, run_batch
 from efhc_jax.store import Store
@@ -97,7 +105,7 @@ def sweep(
             raise ExperimentError("dataset: is an axis, but data are given as well; give one of the two")
         experiment, data = with_data(experiment, data)
     grid = Grid.of(experiment, axes, nested)
-    check_grid(grid)
+    check_grid(grid, given=["placement"] if nested else [])
     if audit:
         _check_audit_fits(grid)
     record = record_audit if audit else record_summary
@@ -112,7 +120,7 @@ def sweep(
                 _note_other_hardware(begun_on, jobs[0].spec.layout.accelerators)
             size = _agreed(size)
             if _agreed(int(store.result.exists())):
-                return load(store.result)
+                return _finished(store.result, grid.manifest(size, jobs, audit))
         with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
             records = _run_all(jobs, size, store, record, report, checkpoint_seconds, should_stop)
         result = sweep_dataset(grid.experiment, grid.axes, records)
@@ -148,6 +156,7 @@ class Grid(NamedTuple):
         values = {name: _check_axis(name, axis) for name, axis in axes.items()}
         if nested:
             experiment = _nested(experiment, values)
+        experiment = experiment.inherit(first_values(values))
         runs = math.prod(len(axis) for axis in values.values())
         if runs > _MOST_RUNS:
             raise ExperimentError(
@@ -166,11 +175,10 @@ class Grid(NamedTuple):
     def manifest(self, batch: int, jobs: list[Job], audit: bool) -> dict[str, Any]:
         """The settings that identify this sweep."""
         return owner(
-            self.experiment,
+            self.experiments,
             {job.runs[0][1].dataset: job.data.digest for job in jobs},
             audit=audit,
             bits=jax.numpy.zeros(()).dtype.itemsize * 8,
-            files=file_digests(self.experiments),
             axes=self.axes,
             batch=batch,
             accelerators=jobs[0].spec.layout.accelerators,
@@ -193,6 +201,33 @@ def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
         why = [why_no_effect(experiment, name) for experiment in grid.experiments]
         if name not in grid.axes and value != default and all(why):
             raise ExperimentError(f"{name}={value!r}: {why[0]}")
+
+
+def _finished(path: Path, manifest: dict[str, Any]) -> xarray.Dataset:
+    """The result of a finished sweep.
+
+    Raises:
+        DataError: it is not the result of this sweep.
+    """
+    result = load(path)
+    axes = {name: result[name].values.tolist() for name in axes_of(result)}
+    found = differences(
+        {
+            "experiment": json.loads(result.attrs["experiment"]),
+            "axes": json.loads(json.dumps(axes)),
+            "data": json.loads(result.attrs["data"]) if "data" in result.attrs else None,
+            "files": json.loads(result.attrs["files"]) if "files" in result.attrs else None,
+            "bits": 8 * result.accuracy.dtype.itemsize,
+            "audit": "fired" in result,
+        },
+        manifest,
+    )
+    if found:
+        raise DataError(
+            f"{path}: is the result of another sweep ({'; '.join(found)}); "
+            "remove this file to compute it again, or give another folder"
+        )
+    return result
 
 
 def _note_other_hardware(begun: Any, now: int) -> None:
@@ -250,7 +285,12 @@ def _nested(experiment: Experiment, axes: Mapping[str, list[Any]]) -> Experiment
             "nested: has no effect without an axis of connectivities; try connectivity=[0.3, 0.6]"
         )
     lowest = min(axes["connectivity"])
-    return experiment.replace(connectivity=lowest, placement=lowest)
+    if experiment.placement not in (0, lowest):
+        raise ExperimentError(
+            f"placement={experiment.placement:g}: nested graphs have positions that are connected at "
+            f"{lowest:g}, the smallest connectivity; leave placement out, or nested"
+        )
+    return experiment.inherit({"connectivity": lowest, "placement": lowest})
 
 
 def _nesting(grid: Grid) -> str:
@@ -423,6 +463,8 @@ def _check_axis(name: str, values: Any) -> list[Any]:
     values = list(itertools.islice(values, _MOST_RUNS + 1))
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
     values = [known_name(value, FAMILIES.get(name, ())) for value in values]
+    if name in LIMITS:
+        values = [LIMITS[name].check(name, value) for value in values]
     if not values:
         raise ExperimentError(f"{name}: the axis is empty; give at least one value")
     plain = [value for value in values if isinstance(value, (str, float, int))]

@@ -17,7 +17,7 @@ from efhc_jax.figures import setting_of
 from efhc_jax.layout import hardware
 from efhc_jax.ownership import file_digest
 from efhc_jax.policies import POLICIES
-from efhc_jax.results import attributes, data_of, run_dataset
+from efhc_jax.results import attributes, axes_of, data_of, run_dataset
 from efhc_jax.simulation import DivergedError, simulate
 from efhc_jax.sweeps import Grid, repeat
 
@@ -76,6 +76,8 @@ def verify(
     """
     if runs is not None and runs < 1:
         raise ExperimentError(f"runs={runs}: give a whole number of 1 or more")
+    if runs is not None and not axes_of(stored):
+        raise ExperimentError(f"runs={runs}: has no effect on a single run; leave it out")
     data = _data(stored, data)
     stored = _with_graph_file(stored, graph_file)
     with jax.enable_x64(stored.train_loss.dtype == np.float64):
@@ -128,6 +130,11 @@ def _data(stored: xarray.Dataset, data: Dataset | None) -> Dataset | None:
     """The data of the result; None if it has several datasets."""
     if "dataset" not in axes_of(stored):
         return data_of(stored, data)
+    if data is not None:
+        raise ExperimentError(
+            f"data {data.name!r}: the sweep has several datasets, and no data can be given for one; "
+            "select it first, stored.sel(dataset=…)"
+        )
     for name in stored["dataset"].values.tolist():
         one = Experiment.from_json(stored.attrs["experiment"]).inherit(as_stored({"dataset": name}))
         data_of(stored.assign_attrs(experiment=one.to_json()))
@@ -163,11 +170,6 @@ def _with_graph_file(stored: xarray.Dataset, given: str | Path | None) -> xarray
     inside = experiment.inherit({"graph_file": str(given)})
     kept = stored.drop_vars([name for name in stored.coords if name == "graph_file"])
     return kept.assign_attrs(experiment=inside.to_json())
-
-
-def axes_of(stored: xarray.Dataset) -> list[str]:
-    """The axes of a sweep on which no value was selected; empty for a run."""
-    return [axis for axis in json.loads(stored.attrs.get("axes", "[]")) if axis in stored.dims]
 
 
 def grid_of(stored: xarray.Dataset) -> Grid:

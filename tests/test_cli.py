@@ -22,6 +22,7 @@ from efhc_jax.cli.run import summary
 from efhc_jax.config import FAMILIES
 from efhc_jax.data import fashion_mnist
 from efhc_jax.program import advance
+from efhc_jax.sweeps import Grid, check_grid
 
 TINY = ["--dataset", "synthetic", "--iterations", "20", "--eval-every", "10"]
 EXPERIMENT = efhc.Experiment(dataset="synthetic", iterations=20, eval_every=10)
@@ -494,6 +495,31 @@ def test_lists_in_a_config_are_the_axes_of_a_sweep(call, tmp_path):
     assert grid.policy.values.tolist() == ["efhc", "zt"]
     assert grid.r.values.tolist() == [5.0, 50.0]
     assert grid.budget.values.tolist() == [10.0, 30.0]
+
+
+def test_flags_override_a_config_that_they_leave_without_effect(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text("labels_per_device = 2\nr = 5.0")
+    experiment = parse(["run", "--config", str(path), "--split", "iid", "--policy", "zt"]).experiment
+    assert (experiment.split, experiment.policy, experiment.r) == ("iid", "zt", 5.0)
+    with pytest.raises(efhc.ExperimentError, match="link_up=0.5: has no effect"):
+        _ = parse(["run", "--config", str(path), "--link-up", "0.5"]).experiment
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--graph file --graph-file a.npy b.npy",
+        "--graph file ring --graph-file a.npy",
+        "--placement 0.5 --connectivity 0.5 0.9",
+        "--weak-bandwidth 6000 --mean-bandwidth 7000 8000",
+    ],
+)
+def test_settings_of_a_sweep_are_checked_with_its_axes(words):
+    experiment, axes = parse(["sweep", *words.split()]).plan()
+    grid = Grid.of(experiment, axes)
+    check_grid(grid, given=list(grid.experiment.to_dict()))
+    assert len(grid.experiments) == 2
 
 
 def test_flags_override_lists_in_a_config(tmp_path):

@@ -154,7 +154,7 @@ def test_lists_of_a_file_are_axes(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text("r = [5, 50]\nseed = 3\nbudgets = [10]\npolicy = ['efhc']")
     experiment, axes = sweep_from_toml(path)
-    assert experiment == Experiment(seed=3, budgets=(10,))
+    assert experiment == Experiment(r=5, seed=3, budgets=(10,))
     assert axes == {"r": [5, 50], "policy": ["efhc"]}
     path.write_text("lr = [5, 50]")
     with pytest.raises(ExperimentError, match="study.toml: lr: no such field, did you mean 'learning_r"):
@@ -195,6 +195,20 @@ experiments = st.builds(
 @given(experiments)
 def test_written_down_and_read_back(experiment):
     assert Experiment.from_json(experiment.to_json()) == experiment
+
+
+@pytest.mark.parametrize("name", ["inf", "g\U0001f600.npy", 'a\x7f\n"b\\.npy', "größe.npy"])
+def test_names_of_files_survive(tmp_path, name):
+    experiment = Experiment(graph="file", graph_file=name)
+    assert Experiment.from_json(experiment.to_json()) == experiment
+    (tmp_path / "settings.toml").write_text(experiment.to_toml(), encoding="utf-8")
+    assert Experiment.from_toml(tmp_path / "settings.toml") == experiment
+
+
+@pytest.mark.parametrize("name", [3, "a\0b", "a\udc80b"])
+def test_names_that_no_file_of_ours_can_hold(name):
+    with pytest.raises(ExperimentError, match="graph_file=.*: give the name of a file"):
+        Experiment(graph="file", graph_file=name)
 
 
 def test_toml(tmp_path):

@@ -350,9 +350,9 @@ def test_a_changing_run_goes_on_from_its_checkpoint(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dynamics": "trace"}, "graph_file='': goes with graph='file' or dynamics='trace'"),
-        ({"graph": "file"}, "graph_file='': goes with graph='file' or dynamics='trace'"),
-        ({"graph_file": "x.npy"}, "graph_file='x.npy': goes with graph='file'"),
+        ({"dynamics": "trace"}, "graph_file: dynamics='trace' needs one"),
+        ({"graph": "file"}, "graph_file: graph='file' needs one"),
+        ({"graph_file": "x.npy"}, "graph_file='x.npy': has no effect without graph='file'"),
         ({"dynamics": "mobility", "graph": "ring"}, "graph='ring': devices that move need"),
         ({"link_up": 1.5}, "link_up=1.5: out of range"),
         ({"absent_train": "yes"}, "absent_train='yes': give true or false"),

@@ -23,6 +23,7 @@ OTHER_VALUES = {  # none of them the default
     "leave": 0.1,
     "come_back": 0.1,
     "absent_train": True,
+    "allow_disconnected": True,
     "r": 5.0,
     "norm_order": 1.0,
 }
@@ -100,6 +101,7 @@ def test_a_file_with_settings_is_held_to_the_same(tmp_path):
 def test_a_stored_experiment_is_read_whatever_it_holds():
     idle = efhc.Experiment(r=5.0).replace(policy="zt")
     assert efhc.Experiment.from_json(idle.to_json()) == idle
+    assert efhc.Experiment.from_dict(idle.to_dict()) == idle
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,8 @@ def test_a_stored_experiment_is_read_whatever_it_holds():
         ({"link_up": [0.5, 0.7]}, "dynamics='failures'"),
         ({"policy": ["zt", "rg"], "r": [5.0, 50.0]}, "r: 5.0 and 50.0 give the same runs"),
         ({"heterogeneity": [0.4, 0.41]}, "rounded to whole devices"),
+        ({"allow_disconnected": [True, False]}, "has no effect with graph='geometric'"),
+        ({"graph": ["erdos_renyi"], "connectivity": [1.0, 1.5]}, "1.0 and 1.5 give the same runs"),
     ],
 )
 def test_an_axis_that_changes_nothing_is_refused(axes, said):
@@ -138,6 +142,13 @@ def test_experiments_with_the_same_settings_in_effect_are_the_same_run():
     assert settings_in_effect(one) != settings_in_effect(one.replace(policy="efhc"))
     assert why_no_effect(one, "r")
     check_effects(one, ["policy"])
+
+
+def test_only_graphs_of_ones_own_may_be_disconnected():
+    with pytest.raises(efhc.ExperimentError, match="allow_disconnected=True: has no effect"):
+        efhc.Experiment(allow_disconnected=True)
+    efhc.Experiment(allow_disconnected=True, graph="file", graph_file="a.npy")
+    efhc.Experiment(allow_disconnected=True, dynamics="trace", graph_file="a.npy")
 
 
 @pytest.mark.parametrize("command", ["run", "sweep"])

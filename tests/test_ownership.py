@@ -67,6 +67,31 @@ def test_other_data_under_the_same_name_are_refused(tiny, tmp_path):
         efhc.sweep(SMALL, other, out=tmp_path, batch=2, **AXES)
 
 
+def test_the_result_of_another_sweep_is_refused(tiny, tmp_path):
+    efhc.sweep(SMALL, tiny, out=tmp_path / "one", **AXES)
+    efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path / "other", **AXES)
+    (tmp_path / "one" / "sweep.nc").replace(tmp_path / "other" / "sweep.nc")
+    with pytest.raises(efhc.DataError, match="of another sweep .r is 4000.0 there and 5.0 here"):
+        efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path / "other", **AXES)
+
+
+def test_a_policy_whose_code_changed_is_refused(tiny, tmp_path, monkeypatch):
+    def always(situation):
+        return situation.deviation >= 0
+
+    def never(situation):
+        return situation.deviation < 0
+
+    mine = {"policy": ["mine"], "seed": range(4)}
+    monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(always))
+    stopped(tmp_path, tiny, chunks=8, **mine)
+    monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(never))
+    with pytest.raises(efhc.ExperimentError, match="the code of the policy 'mine' is different"):
+        efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **mine)
+    monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(always))
+    assert (efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **mine).broadcasts[..., -1, :] > 0).all()
+
+
 def test_the_command_and_python_resume_each_other(tmp_path, capsys):
     base = efhc.Experiment(dataset="synthetic", iterations=20, eval_every=10)
     stopped(tmp_path, None, base=base)
@@ -154,7 +179,7 @@ def test_a_batch_is_filled_up_anew():
 
 
 def test_what_was_not_noted_cannot_differ():
-    now = owner(efhc.Experiment(), {"tiny": "12"}, audit=False, bits=32, axes={})
+    now = owner([efhc.Experiment()], {"tiny": "12"}, audit=False, bits=32, axes={})
     assert differences({"experiment": {}, "bits": 32, "data": None}, now) == []
     assert differences({"experiment": {}, "bits": 32, "data": "12"}, now) == []
     assert differences({"experiment": {}, "bits": 32, "data": "13"}, now) == ["the data are different"]

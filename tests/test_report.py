@@ -16,13 +16,14 @@ import efhc_jax as efhc
 from efhc_jax.activity import activity_of, one_run
 from efhc_jax.analysis import interval
 from efhc_jax.cli import main, parse
+from efhc_jax.effects import settings_in_effect
 from efhc_jax.graphs import GRAPHS, NetworkSettings
 from efhc_jax.report.again import command
 from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
 from efhc_jax.report.studies import study_values
 from efhc_jax.report.thinning import Limits, drawn_part
-from efhc_jax.sweeps import Grid
+from efhc_jax.sweeps import Grid, check_grid
 from small import QUADRATIC, SMALL
 
 BASE = QUADRATIC.replace(budgets=(20.0,))
@@ -192,19 +193,35 @@ def test_a_run_that_diverged_at_once_is_not_shown_alone(grid):
         (BASE.replace(norm_order=float("inf"), dynamics="churn", absent_train=True, seed=7), {}),
         (BASE.replace(budgets=(1.5, 20.0), graph="star"), {"policy": ["efhc", "zt"], "seed": [4, 5, 6]}),
         (BASE.replace(dynamics="churn", absent_train=True), {"seed": [3, 1], "r": [5.0, 50.0]}),
+        (BASE.replace(r=5.0).replace(policy="zt"), {}),
+        (BASE.replace(r=5.0), {"policy": ["zt", "efhc"]}),
+        (BASE.replace(connectivity=0.5, placement=0.5), {"connectivity": [0.9, 0.5]}),
+        (BASE.replace(connectivity=0.6, placement=0.3), {"connectivity": [0.6, 0.9]}),
+        (BASE.replace(graph="file", graph_file="a.npy"), {"graph_file": ["a.npy", "b.npy"]}),
+        (BASE.replace(graph="file", graph_file="a.npy"), {"graph": ["file", "ring"]}),
     ],
 )
 def test_the_command_runs_the_same_again(experiment, axes):
-    words = shlex.split(command(experiment, axes, audit=True))
+    words = shlex.split(command(experiment, axes, "audit"))
     assert words.pop(0) == "efhc"
     parsed = parse(words)
     assert parsed.audit
     if not axes:
-        assert parsed.experiment == experiment
+        assert settings_in_effect(parsed.experiment) == settings_in_effect(experiment)
     else:
-        runs = (Grid.of(*plan).experiments for plan in (parsed.plan(), (experiment, axes)))
-        again, before = ({run.to_json() for run in some} for some in runs)
-        assert again == before
+        grid = Grid.of(*parsed.plan(), parsed.nested)
+        check_grid(grid, given=list(grid.experiment.to_dict()))
+        grids = (grid, Grid.of(experiment, axes))
+        again, before = ([settings_in_effect(run) for run in each.experiments] for each in grids)
+        assert all(one in before for one in again)
+        assert len(again) == len(before)
+
+
+@pytest.mark.parametrize("record", ["", "audit", "trace"])
+def test_the_command_records_as_much(record):
+    words = shlex.split(command(BASE, {}, record))[1:]
+    parsed = parse(words)
+    assert (parsed.audit, parsed.trace) == (record == "audit", record == "trace")
 
 
 def test_nothing_in_the_values_can_leave_their_script():

@@ -301,6 +301,14 @@ def test_file_names_tell_experiments_apart():
     assert file_stem(SMALL).startswith("efhc-svm-fashion_mnist-")
 
 
+@pytest.mark.parametrize("name", ["accelerators", "begun_on"])
+@pytest.mark.parametrize("value", ["x", 2.5, 0, 20_000])
+def test_a_number_of_accelerators_is_checked(run, tmp_path, name, value):
+    path = efhc.save(run.assign_attrs({name: value}), tmp_path / "run.nc")
+    with pytest.raises(efhc.DataError, match=f"its attribute {name} is not a number of accelerators"):
+        efhc.load(path)
+
+
 def test_a_file_that_declares_more_than_it_can_hold_is_refused_unread(run, tmp_path, monkeypatch):
     """HDF5 keeps no room for what was never written: a few bytes may declare any size."""
     path = efhc.save(run, tmp_path / "run.nc")

@@ -3,10 +3,12 @@
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,7 +43,9 @@ def test_every_axis_is_a_labelled_dimension(grid):
     assert grid.policy.values.tolist() == ["efhc", "gt", "zt", "rg"]
     assert grid.r.values.tolist() == [400.0, 4000.0]
     assert grid.iteration.values.tolist() == [0, 10, 20]
-    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == named_after(SMALL, "tiny")
+    assert efhc.Experiment.from_json(grid.attrs["experiment"]) == named_after(
+        SMALL.replace(r=400.0), "tiny"
+    )
 
 
 def test_a_cell_is_the_run_of_its_settings(x64, tiny):
@@ -141,6 +145,21 @@ def test_nesting_is_said_and_needs_connectivities(tiny):
         efhc.sweep(SMALL, tiny, nested=True, seed=range(2))
     with pytest.raises(efhc.ExperimentError, match="has no effect with graph='erdos_renyi'"):
         efhc.sweep(SMALL.replace(graph="erdos_renyi"), tiny, nested=True, **axes)
+    with pytest.raises(efhc.ExperimentError, match="placement=0.2: nested graphs have positions"):
+        efhc.sweep(SMALL.replace(placement=0.2), tiny, nested=True, **axes)
+
+
+@pytest.mark.parametrize(
+    ("axis", "said"),
+    [
+        ({"connectivity": ["a", 0.5]}, "connectivity='a': give a number above 0"),
+        ({"heterogeneity": [Fraction(1, 2), 0.5]}, "heterogeneity: the axis has 0.5 twice"),
+        ({"connectivity": [0.5, 7.0]}, "connectivity=7.0: out of range"),
+    ],
+)
+def test_values_of_an_axis_are_checked_alone_first(axis, said):
+    with pytest.raises(efhc.ExperimentError, match=re.escape(said)):
+        Grid.of(SMALL, axis, nested="connectivity" in axis)
 
 
 def test_graphs_nest_where_that_is_asked_for(tiny):

@@ -114,6 +114,18 @@ def test_circumstances_are_named(run):
     assert "python was 3.99.0 and is" in python + jax_version
 
 
+def test_arguments_without_effect_are_refused(run, tiny):
+    with pytest.raises(efhc.ExperimentError, match="runs=3: has no effect on a single run"):
+        verify(run, tiny, runs=3)
+
+
+def test_no_data_for_a_sweep_over_datasets(tiny):
+    base = efhc.Experiment(iterations=2, eval_every=2, dataset="synthetic")
+    grid = efhc.sweep(base, dataset=["synthetic", "fashion_mnist_mini"])
+    with pytest.raises(efhc.ExperimentError, match="the sweep has several datasets"):
+        verify(grid, tiny)
+
+
 @pytest.mark.parametrize("changed", [False, True])
 def test_the_command(run, tmp_path, capsys, changed):
     run = run.copy(deep=True)
@@ -185,5 +197,5 @@ def test_a_sweep_with_runs_of_several_lengths_agrees():
 
 def test_impossible_hardware_is_refused(run, tmp_path):
     path = efhc.save(run.assign_attrs(accelerators=20_000), tmp_path / "run.nc")
-    with pytest.raises(efhc.DataError, match="its attribute accelerators is out of range"):
+    with pytest.raises(efhc.DataError, match="its attribute accelerators is not a number of accelerators"):
         efhc.load(path)

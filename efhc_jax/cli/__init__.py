@@ -23,7 +23,7 @@ from efhc_jax.cli.doctor import Doctor
 from efhc_jax.cli.figure1 import Figure1
 from efhc_jax.cli.plot import Plot
 from efhc_jax.cli.report import Report
-from efhc_jax.cli.run import Run
+from efhc_jax.cli.run import Run, Settings
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.cli.verify import Verify
 from efhc_jax.cli.words import check_words
@@ -81,10 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
 def parse(arguments: list[str]) -> Any:
     """The command for these arguments; a config file sets the defaults of the flags of a run."""
     check_words(arguments)
-    defaults = _experiment_of_config(arguments) if arguments[:1] == ["run"] else None
+    defaults = _settings_of_config(arguments) if arguments[:1] == ["run"] else None
     choices: Any = None
     for name, kind in COMMANDS.items():
-        given = {"default": Run(experiment=defaults)} if kind is Run and defaults else {}
+        given = {"default": Run(settings=defaults)} if kind is Run and defaults else {}
         choice = Annotated[kind, tyro.conf.subcommand(name, **given)]  # type: ignore[valid-type]
         choices = choice if choices is None else choices | choice
     return tyro.cli(
@@ -102,15 +102,15 @@ def version() -> str:
     return f"efhc-jax {__version__} (jax {importlib.metadata.version('jax')})"
 
 
-def _experiment_of_config(arguments: list[str]) -> Experiment | None:
-    """The experiment in the file of the last `--config FILE`, if there is one."""
+def _settings_of_config(arguments: list[str]) -> Any:
+    """The settings in the file of the last `--config FILE`, if there is one."""
     path = None
     for word, following in zip(arguments, [*arguments[1:], None], strict=False):
         if word == "--config":
             path = following
         elif word.startswith("--config="):
             path = word.removeprefix("--config=")
-    return Experiment.from_toml(path) if path is not None else None
+    return Settings(**Experiment.from_toml(path).to_dict()) if path is not None else None
 
 
 def entry() -> None:

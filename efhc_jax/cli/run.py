@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment
+from efhc_jax.docstrings import documentation
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.locks import held
 from efhc_jax.texts import in_table
@@ -23,11 +26,26 @@ if TYPE_CHECKING:
     from efhc_jax.loggers import Logger
 
 
+def _settings() -> type:
+    """The fields of `Experiment`, unchecked: flags that override a file must not judge what is in it."""
+    kinds, texts = get_type_hints(Experiment), documentation(Experiment)
+    fields = []
+    for each in dataclasses.fields(Experiment):
+        kind, text = kinds[each.name], tyro.conf.arg(help=texts[each.name])
+        flag = Annotated[kind, text]  # type: ignore[valid-type]
+        fields.append((each.name, flag, dataclasses.field(default=each.default)))
+    return dataclasses.make_dataclass("Settings", fields, frozen=True)
+
+
+Settings: Any = _settings()
+Settings.__doc__ = "All settings of one run."
+
+
 @dataclass(frozen=True)
 class Run:
     """Run one experiment. Every setting is a flag; the defaults are the paper's SVM setting."""
 
-    experiment: Experiment = field(default_factory=Experiment)
+    settings: Settings = field(default_factory=Settings)
     config: OptionalFile = None
     """TOML file with settings by the same names; flags override it."""
     out: Folder = Path("out")
@@ -42,6 +60,14 @@ class Run:
     """Record the full state of every iteration (small runs only)."""
     log: Annotated[str | None, tyro.conf.arg(metavar="tensorboard|wandb")] = None
     """Log metrics to this dashboard during the run; needs the extra of the same name."""
+
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        """The experiment of the file, or the default one, with the flags that differ from it."""
+        base = Experiment() if self.config is None else Experiment.from_toml(self.config)
+        before = base.to_dict()
+        given = vars(self.settings)
+        return base.replace(**{name: given[name] for name in before if given[name] != before[name]})
 
     def execute(self) -> None:
         """Run the simulation, then store, plot and print the results."""
@@ -70,7 +96,7 @@ class Run:
             if not self.trace:
                 folder = self.out / f".{file_stem(self.experiment)}.checkpoint"
                 belongs_to = owner(
-                    self.experiment,
+                    [self.experiment],
                     {data.name: data.digest},
                     audit=self.audit,
                     bits=8 * jax.numpy.zeros(()).dtype.itemsize,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
-from efhc_jax.config import Experiment, sweep_from_toml
+from efhc_jax.config import Experiment, first_values, sweep_from_toml
 from efhc_jax.docstrings import documentation
 from efhc_jax.errors import ExperimentError
 from efhc_jax.texts import in_table, printable
@@ -159,7 +159,7 @@ class Sweep:
                 raise ExperimentError(f"seeds: {where} already lists them; give one of the two")
             first = fixed.get("seed", experiment.seed)
             axes["seed"] = range(first, first + self.seeds)
-        return experiment.inherit(fixed), axes
+        return experiment.inherit(fixed | first_values(axes)), axes
 
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console

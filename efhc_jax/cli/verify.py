@@ -38,7 +38,7 @@ class Verify:
         from efhc_jax.cli.startup import cpu_devices, start_jax
         from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset
-        from efhc_jax.results import load, result_files
+        from efhc_jax.results import axes_of, load, result_files
         from efhc_jax.verification import verify
 
         files = result_files([self.file])
@@ -53,7 +53,8 @@ class Verify:
             if self.data_dir is not None:
                 name = Experiment.from_json(stored.attrs["experiment"]).dataset
                 data = load_dataset(str(name), self.data_dir)
-            found = verify(stored, data, self.runs, graph_file=self.graph_file)
+            runs = self.runs if axes_of(stored) or not any(map(axes_of, results)) else None
+            found = verify(stored, data, runs, graph_file=self.graph_file)
             _print(found)
             agree &= found.agrees
         return 0 if agree else 1

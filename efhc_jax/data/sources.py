@@ -99,6 +99,7 @@ def load_dataset(name: str, data_dir: str | PathLike[str] | None = None) -> Data
         >>> load_dataset("fashion_mnist_mini").train_images.shape
         (5000, 28, 28)
     """
+    name = known_name(name, DATASETS)
     source = _source(name)
     if data_dir is None:
         return check_dataset(source.load())._replace(name=name)
@@ -116,10 +117,11 @@ def check_own(data: Dataset) -> Dataset:
         DataError: It is invalid, or has the name of another dataset.
     """
     check_dataset(data)
-    known = DATASETS[data.name].digest if data.name in DATASETS else ""
+    name = known_name(data.name, DATASETS)
+    known = DATASETS[name].digest if name in DATASETS else ""
     if known and data.digest != known:
         raise DataError(
-            f"name={data.name!r}: these are not the samples of {data.name}; "
+            f"name={data.name!r}: these are not the samples of {name}; "
             "give them another name, data._replace(name=…), under which results are stored"
         )
     return data

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from small_set import SmallSet
 
-from efhc_jax.data import DATASETS, Dataset, describe, fashion_mnist, fetch, load_dataset, mini
+from efhc_jax.data import (
+    DATASETS,
+    Dataset,
+    check_own,
+    describe,
+    fashion_mnist,
+    fetch,
+    load_dataset,
+    mini,
+)
 from efhc_jax.data.idx import Pixels, idx_digest
 from efhc_jax.data.npz import read_npz, write_npz
 from efhc_jax.errors import DataError, ExperimentError
@@ -389,3 +398,11 @@ def test_the_synthetic_set_is_quick() -> None:
     begin = time.process_time()
     load_dataset("synthetic")
     assert time.process_time() - begin < 0.5  # about 0.05 s; the slack is for busy machines
+
+
+def test_a_dataset_has_its_own_name_whatever_the_spelling():
+    assert load_dataset("Synthetic").name == "synthetic"
+    other = load_dataset("synthetic")
+    other = other._replace(name="Synthetic", train_images=255 - other.train_images)
+    with pytest.raises(DataError, match="these are not the samples of synthetic"):
+        check_own(other)
