@@ -197,5 +197,7 @@ def test_a_sweep_with_runs_of_several_lengths_agrees():
 
 def test_impossible_hardware_is_refused(run, tmp_path):
     path = efhc.save(run.assign_attrs(accelerators=20_000), tmp_path / "run.nc")
-    with pytest.raises(efhc.DataError, match="its attribute accelerators is not a number of accelerators"):
+    with pytest.raises(
+        efhc.DataError, match="its attribute accelerators is not a number of accelerators"
+    ):
         efhc.load(path)
