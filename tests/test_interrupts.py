@@ -88,6 +88,17 @@ def test_other_threads_leave_signals_alone():
     assert found == [(False, signal.default_int_handler)]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ignored_signals_stay_ignored(number):
+    """A shell script starts jobs in the background with SIGINT ignored."""
+    signal.signal(number, signal.SIG_IGN)
+    with stop_requests() as should_stop:
+        send(number)
+        assert not should_stop()
+        assert signal.getsignal(number) is signal.SIG_IGN
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
 MODULE = [sys.executable, "-m", "efhc_jax"]
 SCRIPT = [str(Path(sys.executable).with_name("efhc"))]
 WORDS = ["run", "--dataset", "synthetic", "--iterations", "20", "--eval-every", "10"]
@@ -141,3 +152,23 @@ def test_ctrl_c_is_not_lost(tmp_path, where):
     )
     assert (done.returncode, done.stderr) == (130, "efhc: stopped\n")
     assert done.stdout == ("carried on\n" if where == "when the work is done" else "")
+
+
+def test_ctrl_c_is_ignored_in_the_background():
+    program = (
+        "import os, signal, sys\n"
+        "import efhc_jax.cli\n"
+        "from efhc_jax.__main__ import entry\n"
+        "def work():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('carried on', flush=True)\n"
+        "    sys.exit(0)\n"
+        "efhc_jax.cli.entry = work\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "try:\n"
+        "    entry()\n"
+        "finally:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "carried on\n", "")
