@@ -66,16 +66,14 @@ def study_values(
     """The values of one file in the page.
 
     Args:
-        grid: a sweep, or a run.
+        grid: a sweep, or a run, as `efhc_jax.load` returns it.
         name: name of the file.
         room: largest number of characters.
         tick: called after each run.
 
     Raises:
-        DataError: there is nothing to show.
+        DataError: a value on an axis of whole numbers is not one.
     """
-    if not grid.sizes["evaluation"]:
-        raise DataError("contains no evaluation, so there is nothing to report")
     grid = _whole_numbers(grid)
     experiment = Experiment.from_json(grid.attrs["experiment"])
     axes = {axis: grid[axis].values.tolist() for axis in swept(grid)}
