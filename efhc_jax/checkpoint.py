@@ -61,7 +61,7 @@ class Checkpoints:
         try:
             self._open().save(position, args=ocp.args.StandardSave(labelled))
             self._manager.wait_until_finished()
-        except Exception as error:  # what the storage layer raises is not documented
+        except Exception as error:  # the errors of the storage layer are not documented
             reason = next(
                 (text for text in _REASONS if text in str(error)), first_line(error)[:_MOST_REASON]
             )
@@ -89,7 +89,7 @@ class Checkpoints:
                 return None
             found = manager.restore(position, args=ocp.args.StandardRestore())
             found = jax.tree.map(np.asarray, found)
-        except Exception as error:  # what the storage layer raises is not documented
+        except Exception as error:  # the errors of the storage layer are not documented
             raise self._refusal(f"is damaged ({first_line(error)[:_MOST_REASON]})") from None
         label, tree = found.get("label", {}), found.get("tree", {})
         if label.get("format") != FORMAT:
@@ -118,7 +118,7 @@ class Checkpoints:
             import orbax.checkpoint as ocp
 
             _hush()
-            logging.getLogger("absl").setLevel(logging.CRITICAL)  # errors are raised as well
+            logging.getLogger("absl").setLevel(logging.CRITICAL)  # errors are also raised
             options = ocp.CheckpointManagerOptions(
                 max_to_keep=2, create=True, cleanup_tmp_directories=True
             )

@@ -84,7 +84,7 @@ def _load(path: Path) -> np.ndarray:
             return found[found.files[0]]
     except DataError:
         raise
-    except Exception as error:  # what NumPy raises on a damaged file is not documented
+    except Exception as error:  # NumPy's errors on damaged files are not documented
         raise DataError(f"graph_file={path}: cannot be read ({first_line(error)})") from None
 
 

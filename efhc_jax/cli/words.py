@@ -33,13 +33,13 @@ class Group(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """The values, also if they are separated by commas or in brackets."""
+        """The values, even if they are separated by commas or in brackets."""
         pieces = (part for value in self.values for part in value.strip("[]()").split(","))
         return [part.strip(" '\"") for part in pieces if part.strip()]
 
 
 def check_words(words: list[str]) -> None:
-    """Raise with what to type, if it is clear what was meant.
+    """Raise an error that says what to type, if it is clear what was meant.
 
     Args:
         words: the command line, starting with the command.

@@ -1,4 +1,4 @@
-"""Text and numbers from result files, made safe to print and to write as strict JSON."""
+"""Text and numbers from result files as strict JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from efhc_jax.texts import printable
 
 
 def plain(values: Any) -> Any:
-    """Nested values as strict JSON has them: printable text, and words for numbers that are not finite.
+    """Nested values for strict JSON: text is made printable, infinities become strings, and NaN None.
 
     Example:
         >>> plain({"r": [50.0, float("inf"), float("nan")]})

@@ -62,7 +62,7 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
 
 
 def _study(path: Path, grid: xarray.Dataset, room: int, tick: Tick) -> dict[str, Any]:
-    """The values of a file, or an error that names it."""
+    """The values of a file; errors name the file."""
     try:
         return study_values(grid, _short(path), room, tick)
     except EfhcError as error:
@@ -74,7 +74,7 @@ def _study(path: Path, grid: xarray.Dataset, room: int, tick: Tick) -> dict[str,
 
 
 def page(title: str, values: dict[str, Any]) -> str:
-    """The page as text, with values escaped so that they cannot end their script element."""
+    """The page as text; values are escaped so that they cannot close the script element."""
     embedded = json.dumps(plain(values), separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         embedded = embedded.replace(character, f"\\u{ord(character):04x}")
