@@ -1,7 +1,8 @@
 """The command `efhc`, and `python -m efhc_jax`.
 
-It imports next to nothing before Ctrl-C is taken care of: imports take the first second of a command,
-and Python's own handler would end them in a traceback, in an abort of a C++ extension, or not at all.
+It imports almost nothing before the handler of Ctrl-C is installed. The other imports take about a
+second; if Python's own handler interrupted them, the command could print a traceback, abort inside a C++
+extension, or ignore the signal.
 """
 
 import gc
@@ -9,7 +10,7 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # importing typing for it would cost more than all the rest
+TYPE_CHECKING = False  # importing typing takes longer than everything else here
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 
 
 def entry() -> None:
-    """The console script."""
-    signal.signal(signal.SIGINT, stop)
+    """The console script.
+
+    If SIGINT is ignored, as in background jobs of a shell script, it stays ignored.
+    """
+    handles_interrupts = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    if handles_interrupts:
+        signal.signal(signal.SIGINT, stop)
     before = sys.unraisablehook
 
     def hook(lost: "Any") -> None:
@@ -38,12 +44,13 @@ def entry() -> None:
         if end.code == 130:
             end_without_threads(130)
         raise
-    finally:  # what Python does at its end cannot be interrupted in good order
-        signal.signal(signal.SIGINT, stop_at_once)
+    finally:  # the shutdown of the interpreter cannot be interrupted cleanly
+        if handles_interrupts:
+            signal.signal(signal.SIGINT, stop_at_once)
 
 
 def stop(number: int, frame: "FrameType | None") -> None:
-    """Raise `KeyboardInterrupt` where it reaches those who clean up, and end the process elsewhere."""
+    """Raise `KeyboardInterrupt`, or end the process where Python would lose the exception."""
     dropping = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         if frame.f_code in dropping or frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -53,18 +60,18 @@ def stop(number: int, frame: "FrameType | None") -> None:
 
 
 def stop_at_once(*signal_and_frame: object) -> None:
-    """End the process as `efhc_jax.cli.main` does after Ctrl-C, from anywhere."""
+    """Print the same message as `efhc_jax.cli.main` after Ctrl-C and end the process immediately."""
     try:
         for stream in (1, 2):
             if os.isatty(stream):
                 os.write(stream, b"\x1b[?25h")  # a progress bar may have hidden the cursor
         os.write(2, b"efhc: stopped\n")
-    finally:  # whether or not anybody listens
+    finally:  # even if the output is closed
         os._exit(130)
 
 
 def end_without_threads(code: int) -> None:
-    """End the process if Python would first wait for threads: those of a download may take minutes."""
+    """End the process without waiting for other threads: those of a download may take minutes."""
     import threading
 
     if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):

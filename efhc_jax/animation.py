@@ -39,7 +39,7 @@ def animate(
         run: the result of `simulate(…, audit=True)` or `efhc run --audit`.
         out: the GIF to write.
         frames: number of frames; at most one per iteration.
-        progress: show a progress bar; by default only on a terminal.
+        progress: show a progress bar; by default on a terminal and in a notebook.
 
     Raises:
         ExperimentError: the run was not recorded for an audit, or `out` does not end in .gif.

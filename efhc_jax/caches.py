@@ -1,6 +1,6 @@
-"""Where the package keeps what it need not fetch or compile again.
+"""Cache of downloaded data and compiled programs.
 
-Everything works without: then data are decoded, and programs compiled, each time.
+It is optional: without it, data are decoded and programs compiled each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def home() -> Path | None:
 
 
 def cache_folder() -> Path | None:
-    """`efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`; None where there is neither."""
+    """`efhc_jax` under `$XDG_CACHE_HOME` or `~/.cache`; None if there is neither."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "efhc_jax"
     at_home = home()
@@ -30,9 +30,9 @@ def cache_folder() -> Path | None:
 
 
 def keep_programs() -> None:
-    """Let JAX keep compiled programs in the cache, if it can be written to.
+    """Let JAX store compiled programs in the cache, if it is writable.
 
-    A folder that the user has set for JAX stays, and is used as JAX does.
+    A cache folder that the user has set for JAX is not changed.
     """
     import jax
 
@@ -55,11 +55,11 @@ def keep_programs() -> None:
 
 
 def _seal_programs(programs: Path) -> None:
-    """Let JAX end each file in this folder with a checksum of its name and contents.
+    """Let JAX append a checksum of name and contents to each file in this folder.
 
-    JAX trusts what it finds: a file that was cut short brings a warning in every run, and one under
-    another's name fails or computes something else. With the checksum, both are compiled again. There is
-    no public way to do so; where JAX has changed inside, its own cache is used as it is.
+    JAX does not verify its cache: a truncated file causes a warning in every run, and a file under the
+    wrong name fails or computes something else. With the checksum, both are compiled again. JAX has no
+    public interface for this; if its internals have changed, its own cache is used unmodified.
     """
     try:
         from jax._src import compilation_cache
@@ -77,7 +77,7 @@ def _seal_programs(programs: Path) -> None:
             content, seal = found[:-_SEAL_BYTES], found[-_SEAL_BYTES:]
             if seal == _seal(key, content):
                 return content
-            with contextlib.suppress(OSError):  # or it would not be written again
+            with contextlib.suppress(OSError):  # JAX does not overwrite an existing file
                 (programs / f"{key}-cache").unlink()
             return None
 

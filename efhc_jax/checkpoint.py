@@ -1,4 +1,4 @@
-"""Checkpoints of a batch in progress, so that a crash costs a minute and not a day."""
+"""Checkpoints of a batch in progress, so that a crash loses a minute of work and not a day."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from efhc_jax.errors import DataError
+from efhc_jax.errors import DataError, first_line
 from efhc_jax.ownership import differences
 
 FORMAT = 3  # version of the layout of a checkpoint
+_MOST_REASON = 200  # characters of an error of the storage layer in a message
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
 
@@ -60,11 +61,13 @@ class Checkpoints:
         try:
             self._open().save(position, args=ocp.args.StandardSave(labelled))
             self._manager.wait_until_finished()
-        except Exception as error:  # what the storage layer raises is not documented
-            reason = next((text for text in _REASONS if text in str(error)), _first_line(error))
+        except Exception as error:  # the errors of the storage layer are not documented
+            reason = next(
+                (text for text in _REASONS if text in str(error)), first_line(error)[:_MOST_REASON]
+            )
             raise DataError(
                 f"{self.folder}: no checkpoint could be saved ({reason}); "
-                "fix that, and run the same command again to resume from the last checkpoint"
+                "fix this, then run the same command again to resume from the last checkpoint"
             ) from None
         self._last = time.monotonic()
 
@@ -86,8 +89,8 @@ class Checkpoints:
                 return None
             found = manager.restore(position, args=ocp.args.StandardRestore())
             found = jax.tree.map(np.asarray, found)
-        except Exception as error:  # what the storage layer raises is not documented
-            raise self._refusal(f"is damaged ({_first_line(error)})") from None
+        except Exception as error:  # the errors of the storage layer are not documented
+            raise self._refusal(f"is damaged ({first_line(error)[:_MOST_REASON]})") from None
         label, tree = found.get("label", {}), found.get("tree", {})
         if label.get("format") != FORMAT:
             raise self._refusal("is from another version of efhc-jax")
@@ -115,7 +118,7 @@ class Checkpoints:
             import orbax.checkpoint as ocp
 
             _hush()
-            logging.getLogger("absl").setLevel(logging.CRITICAL)  # errors are raised as well
+            logging.getLogger("absl").setLevel(logging.CRITICAL)  # errors are also raised
             options = ocp.CheckpointManagerOptions(
                 max_to_keep=2, create=True, cleanup_tmp_directories=True
             )
@@ -146,7 +149,3 @@ def _checksum(tree: dict[str, Any]) -> int:
         text = f"{jax.tree_util.keystr(path)} {array.dtype} {np.shape(leaf)}"
         checksum = zlib.crc32(array.tobytes(), zlib.crc32(text.encode(), checksum))
     return checksum
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -24,7 +24,7 @@ from efhc_jax.effects import check_effects, why_no_effect
 from efhc_jax.errors import ExperimentError
 from efhc_jax.graphs import GRAPHS
 from efhc_jax.models import MODELS
-from efhc_jax.names import known_name, meant_field, nearest, other_words
+from efhc_jax.names import known_name, meant_field, nearest, other_fields, other_words
 from efhc_jax.policies import POLICIES
 
 
@@ -472,6 +472,8 @@ def check_names(fields: Iterable[str]) -> None:
         if name not in known:
             close = meant_field(name, known) or nearest(name, known)
             hint = f", did you mean {close!r}?" if close else f"; the fields are {', '.join(known)}"
+            if advice := other_fields(name):
+                hint = f"; {advice}"
             raise ExperimentError(f"{_shown(name).strip(chr(39))}: no such field{hint}")
 
 

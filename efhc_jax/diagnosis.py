@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LEAST_MEMORY = 2e9
 _LEAST_DISK = 1e9
+_NO_CACHE = "programs are compiled again each time; set XDG_CACHE_HOME to a folder that you can write to"
 
 
 class Check(NamedTuple):
@@ -129,12 +130,10 @@ def _cache() -> Check:
 
     folder = cache_folder()
     if folder is None:
-        advice = "programs are compiled again each time; set XDG_CACHE_HOME to a folder of yours"
-        return Check("cache", "note", "no home directory and no XDG_CACHE_HOME", advice)
+        return Check("cache", "note", "no home directory and no XDG_CACHE_HOME", _NO_CACHE)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir() or not _writable(there):
-        advice = "programs are compiled anew each time; set XDG_CACHE_HOME to a folder of your own"
-        return Check("cache", "note", f"{folder} cannot be written to", advice)
+        return Check("cache", "note", f"{folder} cannot be written to", _NO_CACHE)
     return Check("cache", "ok", str(folder))
 
 
@@ -197,7 +196,7 @@ def _self_test() -> Check:
 
 
 def _broken_properties(experiment: Experiment, run: xarray.Dataset) -> list[str]:
-    """The invariants that a trace violates, in words."""
+    """Descriptions of the invariants that a trace violates."""
     import jax
 
     from efhc_jax.mixing import transition_matrix

@@ -11,3 +11,16 @@ class ExperimentError(EfhcError):
 
 class DataError(EfhcError):
     """A dataset is missing, damaged, or does not fit the experiment."""
+
+
+def first_line(error: BaseException, default: str | None = None) -> str:
+    r"""First line of an error message; if it is empty, `default` or the name of the error's type.
+
+    Example:
+        >>> first_line(ValueError("no such key\nin the file")), first_line(KeyError())
+        ('no such key', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    if lines:
+        return lines[0]
+    return type(error).__name__ if default is None else default

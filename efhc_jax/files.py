@@ -15,16 +15,16 @@ from pathlib import Path
 from efhc_jax.errors import ExperimentError
 
 _PART = ".efhc-part-"  # in the names of temporary files, before 16 random digits
-_MOST_OF_NAME = 50  # characters of a file's name in that of its temporary file: 255 bytes is the limit
+_MOST_OF_NAME = 50  # characters of the original name in a temporary name, which has at most 255 bytes
 
 
 @contextlib.contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
     """A temporary path next to `path`, moved there atomically when the block succeeds.
 
-    What was there before stays until then, and its permissions afterwards. The contents have reached the
-    disk when this returns, so that what is reported as stored survives the end of the process and of the
-    machine. The temporary name has not the ending of `path`, so that nothing takes it for a result.
+    Until then, an existing file stays as it is; the new one inherits its permissions. The contents are
+    flushed to disk before this returns, so that they survive a crash of the process or the machine. The
+    temporary name has a different suffix, so that it is not mistaken for a result.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     part, handle = _new_part(path.parent, beginning)
     try:
         yield part
-        with contextlib.suppress(OSError):  # there was none, or the file system has no permissions
+        with contextlib.suppress(OSError):  # no file to replace, or no permissions on this file system
             part.chmod(stat.S_IMODE(path.stat().st_mode))
         _to_disk(part)
         os.replace(part, path)
@@ -44,14 +44,14 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
-    """Remove what killed processes left behind in a folder while they wrote files to it.
+    """Remove temporary files that killed processes left behind in a folder.
 
-    A process locks what it writes, so what can be locked is nobody's. Where the file system has no
-    locks, everything stays.
+    A process locks the files that it writes, so a file that can be locked is not in use. On a file
+    system without locks, nothing is removed.
 
     Args:
-        folder: only what is directly in it.
-        beginning: of the temporary names; any by default.
+        folder: the folder; its subfolders are not searched.
+        beginning: beginning of the temporary names; any by default.
     """
     names = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -75,22 +75,27 @@ def _is_part(entry: os.DirEntry[str], beginning: str) -> bool:
 
 
 def _new_part(folder: Path, beginning: str) -> tuple[Path, int]:
-    """A new temporary file with the permissions that the umask leaves, locked by this process."""
+    """A new temporary file with default permissions, and its descriptor, locked by this process."""
     while True:
         part = folder / f"{beginning}{secrets.token_hex(8)}"
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with contextlib.suppress(OSError):  # some network file systems have no locks
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if part.exists():
+            locked = True
+        except BlockingIOError:  # `remove_leftovers` of another process locked it first
+            locked = False
+        except OSError:  # some network file systems have no locks
+            locked = True
+        if locked and part.exists():
             return part, handle
-        os.close(handle)  # it was taken for a leftover before it was locked
+        os.close(handle)  # another process has removed it, or is about to
 
 
 @contextlib.contextmanager
 def output_folder(path: Path) -> Iterator[None]:
-    """An output folder, created before the work begins so that errors are found early.
+    """Create an output folder before the work begins, so that errors are found early.
 
-    If the work fails before anything is written, a folder that was created for it is removed.
+    If the work fails before anything is written, the folders that were created for it are removed.
     """
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
@@ -98,7 +103,6 @@ def output_folder(path: Path) -> Iterator[None]:
             path.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=path):
                 pass
-            remove_leftovers(path)
         except OSError as error:
             raise ExperimentError(
                 f"out={path}: cannot be written to ({error.strerror}); give another folder"

@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from efhc_jax.errors import DataError
+from efhc_jax.errors import DataError, first_line
 
 _MOST_BYTES = 2**30  # of an array, or of a text
 
@@ -84,8 +84,8 @@ def _load(path: Path) -> np.ndarray:
             return found[found.files[0]]
     except DataError:
         raise
-    except Exception as error:  # what NumPy raises on a damaged file is not documented
-        raise DataError(f"graph_file={path}: cannot be read ({_first_line(error)})") from None
+    except Exception as error:  # NumPy's errors on damaged files are not documented
+        raise DataError(f"graph_file={path}: cannot be read ({first_line(error)})") from None
 
 
 def _check_header(path: Path, file: IO[bytes]) -> None:
@@ -138,7 +138,3 @@ def _row(words: list[str], devices: int, place: str) -> tuple[int, ...]:
     if one == other:
         raise DataError(place + "a device is linked to itself")
     return row
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

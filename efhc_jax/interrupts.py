@@ -15,14 +15,15 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
     """A function that returns whether Ctrl-C was pressed or SIGTERM was received.
 
     Inside the block the first such signal is only recorded, so that work can be saved. The next one
-    ends the process.
+    ends the process. Signals that are ignored stay ignored.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: found for number, found in handlers.items() if found is not signal.SIG_IGN}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -32,7 +33,7 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
         asked.set()
         restore()
 
-    for number in _SIGNALS:
+    for number in before:
         signal.signal(number, note)
     try:
         yield asked.is_set

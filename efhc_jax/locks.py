@@ -1,4 +1,4 @@
-"""Lock that allows only one process at a time in an output folder."""
+"""Lock that allows one process at a time to write to an output folder."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.files import remove_leftovers
 
 NAME = ".efhc.lock"
-_MARK = "efhc: held by process "  # what the file begins with, so that no other is taken for it
+_MARK = "efhc: held by process "  # beginning of a lock file, which tells it from other files
 
 
 @contextlib.contextmanager
 def held(folder: Path, field: str = "out") -> Iterator[None]:
-    """Lock a folder for this process by a file in it, which is removed at the end.
+    """Lock a folder for this process with a file in it, which is removed at the end.
 
-    The system frees the lock when its process ends, however it ends. A file that a killed process left
-    behind is in nobody's way. Anything else of that name is left as it is.
+    The operating system releases the lock when the process ends, even if it is killed; the lock file
+    that it leaves behind does not block anyone. Any other file of that name is left as it is. Once the
+    folder is locked, temporary files that killed processes left in it are removed.
 
     Args:
-        folder: it must be there.
-        field: what messages call it.
+        folder: an existing folder.
+        field: name of the folder's setting in messages.
 
     Raises:
-        ExperimentError: another process holds it, or something else has the name of the file.
+        ExperimentError: another process holds the lock, or a file of that name is not a lock file.
     """
     path = folder / NAME
     file = _take(f"{field}={folder}", path)
     try:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{_MARK}{os.getpid()} on {platform.node()}".encode(), 0)
+        remove_leftovers(folder)
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -46,7 +49,7 @@ def held(folder: Path, field: str = "out") -> Iterator[None]:
 
 
 def _take(what: str, path: Path) -> int:
-    """A descriptor of the lock file, which is locked and is ours or empty."""
+    """Descriptor of the lock file, after locking it and checking that it is one."""
     while True:
         file = _open(what, path)
         try:
@@ -58,11 +61,11 @@ def _take(what: str, path: Path) -> int:
         except BaseException:
             os.close(file)
             raise
-        os.close(file)  # whoever had it has just removed it
+        os.close(file)  # its previous holder has just removed it
 
 
 def _open(what: str, path: Path) -> int:
-    """The file itself, never what a link points to, and without waiting for a pipe's other end."""
+    """Open or create the lock file, without following a link or waiting for the other end of a pipe."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
@@ -71,7 +74,7 @@ def _open(what: str, path: Path) -> int:
             raise _not_ours(what) from None
         raise ExperimentError(
             f"{what}: its lock file {NAME} cannot be opened ({error.strerror}); "
-            "give another folder, or remove this file if no process works there"
+            "give another folder, or remove this file if no process uses the folder"
         ) from None
 
 
@@ -81,19 +84,19 @@ def _lock(what: str, file: int) -> None:
     except BlockingIOError:
         owner = _content(file).removeprefix(_MARK) if _is_ours(file) else ""
         raise ExperimentError(
-            f"{what}: another process{f' ({owner})' * bool(owner)} is working there; "
+            f"{what}: another process{f' ({owner})' * bool(owner)} is using it; "
             "wait for it, or give another folder"
         ) from None
     except OSError as error:  # some network file systems have no locks
         warnings.warn(
-            f"{what}: cannot be locked ({error.strerror}); let no other process work there",
+            f"{what}: cannot be locked ({error.strerror}); make sure that no other process uses it",
             RuntimeWarning,
             stacklevel=5,
         )
 
 
 def _is_ours(file: int) -> bool:
-    """Whether we wrote the file, or nobody has written to it and it has no other name."""
+    """Whether it is a regular file with one name, either empty or written by `held`."""
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         return False

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from efhc_jax.config import Experiment, check_choice
-from efhc_jax.errors import ExperimentError
+from efhc_jax.errors import ExperimentError, first_line
 
 
 class Logger(Protocol):
@@ -56,7 +56,7 @@ class WeightsAndBiases:
             )
         except wandb.Error as error:
             raise ExperimentError(
-                f"log=wandb: the run could not be started ({_first_line(error)}); "
+                f"log=wandb: the run could not be started ({first_line(error)}); "
                 "log in with `wandb login`, or set WANDB_MODE=offline"
             ) from None
         self._run.define_metric("*", step_metric="iteration")
@@ -97,10 +97,6 @@ def _imported(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ExperimentError(
-            f"log={extra}: {module} cannot be imported ({_first_line(error)}); "
+            f"log={extra}: {module} cannot be imported ({first_line(error)}); "
             f'pip install "efhc-jax[{extra}]"'
         ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 # Names that other simulators and papers use for a field of `Experiment`, squashed.
@@ -21,7 +21,6 @@ ALIASES: dict[str, str] = {
     "workers": "devices",
     "rounds": "iterations",
     "numrounds": "iterations",
-    "epochs": "iterations",
     "steps": "iterations",
     "numsteps": "iterations",
     "batch": "batch_size",
@@ -30,7 +29,6 @@ ALIASES: dict[str, str] = {
     "algorithm": "policy",
     "algo": "policy",
     "radius": "connectivity",
-    "alpha": "dirichlet_alpha",
     "partition": "split",
     "data": "dataset",
     "threshold": "r",
@@ -39,6 +37,22 @@ ALIASES: dict[str, str] = {
     "evalfrequency": "eval_every",
     "labelsperclient": "labels_per_device",
     "classesperclient": "labels_per_device",
+}
+
+_EPOCHS = (
+    "a run is counted in iterations, not in passes over the data; use {}",
+    ("iterations",),
+)
+
+# Names that other simulators and papers use for something else, with advice and its fields; squashed.
+_OTHER_FIELDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "alpha": (
+        "use {} for the step size α of the paper, or {} for the Dirichlet split",
+        ("learning_rate", "dirichlet_alpha"),
+    ),
+    "epochs": _EPOCHS,
+    "numepochs": _EPOCHS,
+    "localepochs": _EPOCHS,
 }
 
 # Common values that are not names here, with the names that may be meant; by field, squashed.
@@ -71,6 +85,23 @@ def known_name(value: Any, names: Iterable[str]) -> Any:
 def other_words(field: str, value: Any) -> str:
     """Advice on which name to give instead of a common one that is not known; empty if there is none."""
     return _OTHER_WORDS.get(field, {}).get(squashed(value), "")
+
+
+def other_fields(name: Any, spelled: Callable[[str], str] = repr) -> str:
+    """Advice on which field to use instead of a name that means several fields, or none exactly.
+
+    Args:
+        name: the name, in any spelling.
+        spelled: how a field is written in the advice.
+
+    Example:
+        >>> other_fields("epochs")
+        "a run is counted in iterations, not in passes over the data; use 'iterations'"
+        >>> other_fields("rounds")
+        ''
+    """
+    advice, fields = _OTHER_FIELDS.get(squashed(name), ("", ()))
+    return advice.format(*map(spelled, fields))
 
 
 def meant(value: Any, names: Iterable[str]) -> str | None:

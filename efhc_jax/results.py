@@ -19,7 +19,7 @@ import numpy as np
 
 from efhc_jax.config import Experiment
 from efhc_jax.data import DATASETS, Dataset, load_dataset
-from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.errors import DataError, ExperimentError, first_line
 from efhc_jax.files import written_whole
 from efhc_jax.history import Record
 from efhc_jax.integrity import what_is_wrong
@@ -77,7 +77,7 @@ _DESCRIPTIONS = {
     "gradient_norm": "2-norm of each device's gradient",
     "largest_gradient": "largest entry of each device's gradient",
     "bandwidth": "average bandwidth on a device's outgoing links",
-    "degree": "number of a device's neighbours in the graph that links are taken from",
+    "degree": "number of a device's neighbours before the dynamics, or in the first graph of a trace",
     "weights": "W(k), from k = 0",
     "last_broadcast": "the models that were last broadcast, from k = 0",
     "adjacency": "physical links",
@@ -217,7 +217,7 @@ def load(path: str | Path) -> xarray.Dataset:
     except DataError:
         raise
     except Exception as error:  # the HDF5 stack raises many types
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise DataError(f"{path}: cannot be read as netCDF ({reason})") from None
     format_ = dataset.attrs.get("format")
     if not isinstance(format_, (int, np.integer)) or "experiment" not in dataset.attrs:

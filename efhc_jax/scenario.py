@@ -103,7 +103,7 @@ def network_settings(experiment: Experiment) -> NetworkSettings:
 
 
 def _network(e: Experiment) -> tuple[Network, Change]:
-    """The network of iteration 0, and the parameters of its dynamics.
+    """The network before its dynamics, or the first of a trace, and the parameters of the dynamics.
 
     Parameters that only other dynamics need are empty.
     """

@@ -147,7 +147,7 @@ class Store:
                 f"{path}: is a batch of another sweep ({error}); remove this file to compute it again, "
                 "or give another folder"
             ) from None
-        except Exception as error:  # what NumPy raises on a damaged file is not documented
+        except Exception as error:  # NumPy's errors on damaged files are not documented
             raise DataError(
                 f"{path}: a finished batch cannot be read ({error}); "
                 "remove this file to compute it again"
@@ -181,7 +181,7 @@ def _record(arrays: dict[str, np.ndarray], run: int) -> Record:
 
 
 class _ForeignError(Exception):
-    """A batch belongs to other work."""
+    """A batch belongs to another sweep."""
 
 
 _NOBODY = np.frombuffer(b"{}", np.uint8)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from efhc_jax.axes import NOT_AXES
 from efhc_jax.checkpoint import Checkpoints
 from efhc_jax.config import (
     FAMILIES,
@@ -48,13 +49,6 @@ if TYPE_CHECKING:
 _SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order", "dynamics")
 _AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may record
 _MOST_RUNS = 100_000  # of a sweep
-_NOT_AXES = {
-    "iterations": "a longer run contains the shorter ones: run the longest",
-    "eval_every": "use the smallest",
-    "early_evaluations": "use the largest",
-    "budgets": "all budgets are evaluated in one run: give them together",
-    "placement": "positions are shared by all runs of a seed",
-}
 
 
 def sweep(
@@ -456,8 +450,8 @@ def _check_axes_have_effects(axes: Mapping[str, list[Any]], experiments: list[Ex
 
 
 def _check_axis(name: str, values: Any) -> list[Any]:
-    if name in _NOT_AXES:
-        raise ExperimentError(f"{name}: cannot be an axis; {_NOT_AXES[name]}")
+    if name in NOT_AXES:
+        raise ExperimentError(f"{name}: cannot be an axis; {NOT_AXES[name]}")
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
     values = list(itertools.islice(values, _MOST_RUNS + 1))

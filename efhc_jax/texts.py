@@ -1,32 +1,61 @@
-"""Text that others wrote, such as names and attributes in files, shown as it is.
+"""Display of text from elsewhere, such as paths and the names and attributes in files.
 
-Terminals obey escape sequences, rich takes `[red]` for a color, and Matplotlib `$…$` for a formula.
+Terminals interpret escape sequences, rich `[red]` and `:on:`, and Matplotlib `$…$`. The functions here
+show such text literally.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+import sys
+import unicodedata
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-# Control characters but tabs and ends of lines, and those that turn the direction of writing.
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SEPARATORS = ("Zl", "Zp")  # Unicode categories of line and paragraph separators
 
 
-def printable(text: object) -> str:
-    r"""The text, with the codes of characters that a terminal would obey.
+def printable(text: object, lines: bool = False) -> str:
+    r"""The text with control characters and other invisible characters as escape sequences.
+
+    Args:
+        text: any text.
+        lines: whether line ends are kept.
 
     Example:
-        >>> print(printable("\x1b[31mred"))
-        \x1b[31mred
+        >>> print(printable("\x1b[31mred\u202e"))
+        \x1b[31mred\u202e
     """
-    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], str(text))
+    text = str(text)
+    if text.isprintable():
+        return text
+    kept = "\n" if lines else ""
+    return "".join(one if one in kept or _is_visible(one) else _escaped(one) for one in text)
+
+
+def _is_visible(character: str) -> bool:
+    category = unicodedata.category(character)
+    return not (category.startswith("C") or category in _SEPARATORS)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def print_text(text: object, lines: bool = False, file: TextIO | None = None) -> None:
+    """Print the text with invisible characters escaped.
+
+    Args:
+        text: any text.
+        lines: whether line ends are kept.
+        file: the stream; standard output by default.
+    """
+    print(printable(text, lines), file=sys.stdout if file is None else file, flush=True)
 
 
 def in_table(text: object, style: str = "") -> Text:
-    """The text for a table or a line of rich, which shows it without taking it for markup.
+    """The text for a table of rich, which does not interpret it as markup.
 
     Example:
         >>> in_table("graph[red].npy").plain
@@ -34,14 +63,14 @@ def in_table(text: object, style: str = "") -> Text:
     """
     from rich.text import Text
 
-    return Text(printable(text), style)
+    return Text(printable(text, lines=True), style)
 
 
 def in_figure(text: object) -> str:
-    r"""The text for Matplotlib, which shows it without taking it for a formula.
+    r"""The text for Matplotlib, which does not interpret it as a formula.
 
     Example:
         >>> print(in_figure("$^$.npy"))
         \$^\$.npy
     """
-    return printable(text).replace("$", r"\$")
+    return printable(text, lines=True).replace("$", r"\$")

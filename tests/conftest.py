@@ -1,6 +1,7 @@
 """Shared by all tests: small problems, 64-bit where numbers are compared, a compilation cache."""
 
 import os
+import signal
 from pathlib import Path
 
 _CACHE = Path(__file__).parents[1] / ".jax_cache"
@@ -8,6 +9,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "agg")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell script runs the tests in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
 import jax

@@ -1,5 +1,6 @@
 """Files are there in full or not at all, and folders do not outlive a failed start."""
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -7,7 +8,9 @@ import sys
 
 import pytest
 
+from efhc_jax.errors import ExperimentError
 from efhc_jax.files import output_folder, written_whole
+from efhc_jax.locks import held
 from efhc_jax.results import result_files
 
 
@@ -88,8 +91,17 @@ def test_what_a_killed_process_left_is_no_result_and_goes_at_the_next_start(tmp_
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "two.nc").touch()
     assert result_files([tmp_path]) == [tmp_path / "one.nc"]
-    with output_folder(tmp_path):
+    with output_folder(tmp_path), held(tmp_path):
         assert not (tmp_path / part).exists()
+
+
+def test_leftovers_stay_while_another_process_holds_the_folder(tmp_path):
+    part = tmp_path / ".one.nc.efhc-part-0123456789abcdef"
+    with held(tmp_path):
+        part.touch()
+        with pytest.raises(ExperimentError), output_folder(tmp_path), held(tmp_path):
+            pytest.fail("the folder was locked twice")
+        assert part.exists()
 
 
 def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path, writer):
@@ -104,8 +116,35 @@ def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path
 
 def test_what_a_living_process_writes_stays(tmp_path, writer):
     _, part = writer
-    with output_folder(tmp_path), written_whole(tmp_path / "one.nc"):
+    with output_folder(tmp_path), held(tmp_path), written_whole(tmp_path / "one.nc"):
         assert (tmp_path / part).read_text() == "half of i"
+
+
+@pytest.mark.parametrize("unlinked", [False, True])
+def test_a_file_that_is_taken_for_a_leftover_gets_another_name(tmp_path, monkeypatch, unlinked):
+    """A process that cleans up may find a temporary file between its creation and its lock."""
+    create, cleaners = os.open, []
+
+    def create_and_be_found(path, flags, *mode):
+        handle = create(path, flags, *mode)
+        if flags & os.O_EXCL and not cleaners:
+            cleaners.append((path, create(path, os.O_RDWR)))
+            fcntl.flock(cleaners[0][1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if unlinked:
+                os.unlink(path)
+                os.close(cleaners[0][1])
+        return handle
+
+    monkeypatch.setattr(os, "open", create_and_be_found)
+    with written_whole(tmp_path / "one.nc") as part:
+        found, handle = cleaners[0]
+        assert part != found
+        if not unlinked:
+            os.unlink(found)
+            os.close(handle)
+        part.write_text("all of it")
+    assert (tmp_path / "one.nc").read_text() == "all of it"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["one.nc"]
 
 
 def test_only_leftovers_of_our_own_are_removed(tmp_path):
@@ -115,7 +154,7 @@ def test_only_leftovers_of_our_own_are_removed(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / "precious").touch()
     (tmp_path / ".link.efhc-part-0123456789abcdef").symlink_to("precious")
-    with output_folder(tmp_path):
+    with output_folder(tmp_path), held(tmp_path):
         pass
     expected = {*others, "precious", ".link.efhc-part-0123456789abcdef"}
     assert {entry.name for entry in tmp_path.iterdir()} == expected

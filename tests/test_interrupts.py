@@ -88,22 +88,59 @@ def test_other_threads_leave_signals_alone():
     assert found == [(False, signal.default_int_handler)]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ignored_signals_stay_ignored(number):
+    """A shell script starts jobs in the background with SIGINT ignored."""
+    signal.signal(number, signal.SIG_IGN)
+    with stop_requests() as should_stop:
+        send(number)
+        assert not should_stop()
+        assert signal.getsignal(number) is signal.SIG_IGN
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
 MODULE = [sys.executable, "-m", "efhc_jax"]
 SCRIPT = [str(Path(sys.executable).with_name("efhc"))]
-WORDS = ["run", "--dataset", "synthetic", "--iterations", "20", "--eval-every", "10"]
+LONG_RUN = ["run", "--dataset", "synthetic", "--iterations", "1000000", "--eval-every", "100000"]
+
+# Python imports sitecustomize when it starts. This one writes to a pipe once the command has installed
+# its handler; before that, Python's own handler applies.
+ANNOUNCE = """
+import os, signal
+install = signal.signal
+def announce(number, handler):
+    before = install(number, handler)
+    if number == signal.SIGINT and getattr(handler, "__name__", "") == "stop":
+        os.write(int(os.environ["TEST_READY"]), b"ready")
+    return before
+signal.signal = announce
+"""
 
 
-@pytest.mark.parametrize("after", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5])
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])
 @pytest.mark.parametrize("command", [MODULE, SCRIPT], ids=["module", "script"])
 def test_ctrl_c_in_the_first_seconds(tmp_path, command, after):
-    words = [*command, *WORDS, "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(after)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode != 0
-    if "efhc" in errors or "Traceback" not in errors:  # otherwise, Python itself was still starting
-        assert (process.returncode, errors) == (130, "efhc: stopped\n")
+    (tmp_path / "sitecustomize.py").write_text(ANNOUNCE)
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [*command, *LONG_RUN, "--out", str(tmp_path / "out")],
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "TEST_READY": str(writer)},
+        pass_fds=[writer],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    try:
+        assert os.read(reader, 5) == b"ready"
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        os.close(reader)
+        process.kill()
+        process.wait()
+    assert (process.returncode, errors) == (130, "efhc: stopped\n")
 
 
 WORK = {
@@ -141,3 +178,23 @@ def test_ctrl_c_is_not_lost(tmp_path, where):
     )
     assert (done.returncode, done.stderr) == (130, "efhc: stopped\n")
     assert done.stdout == ("carried on\n" if where == "when the work is done" else "")
+
+
+def test_ctrl_c_is_ignored_in_the_background():
+    program = (
+        "import os, signal, sys\n"
+        "import efhc_jax.cli\n"
+        "from efhc_jax.__main__ import entry\n"
+        "def work():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('carried on', flush=True)\n"
+        "    sys.exit(0)\n"
+        "efhc_jax.cli.entry = work\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "try:\n"
+        "    entry()\n"
+        "finally:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "carried on\n", "")

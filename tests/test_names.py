@@ -3,7 +3,8 @@
 import pytest
 
 from efhc_jax.config import Experiment
-from efhc_jax.names import ALIASES, known_name, meant, meant_field, nearest, squashed
+from efhc_jax.errors import ExperimentError
+from efhc_jax.names import ALIASES, known_name, meant, meant_field, nearest, other_fields, squashed
 
 FIELDS = list(Experiment().to_dict())
 
@@ -22,7 +23,6 @@ def test_every_alias_leads_to_a_field_and_hides_none():
         ("clients", "devices"),
         ("nodes", "devices"),
         ("rounds", "iterations"),
-        ("epochs", "iterations"),
         ("steps", "iterations"),
         ("batchsize", "batch_size"),
         ("bs", "batch_size"),
@@ -31,13 +31,26 @@ def test_every_alias_leads_to_a_field_and_hides_none():
         ("algorithm", "policy"),
         ("algo", "policy"),
         ("radius", "connectivity"),
-        ("alpha", "dirichlet_alpha"),
         ("learningRate", "learning_rate"),
         ("iter", "iterations"),
     ],
 )
 def test_the_field_that_is_meant(written, field):
     assert meant_field(written, FIELDS) == field
+
+
+@pytest.mark.parametrize(
+    ("written", "fields"),
+    [("alpha", ["learning_rate", "dirichlet_alpha"]), ("Epochs", ["iterations"]), ("rounds", [])],
+)
+def test_a_name_that_means_something_else_elsewhere(written, fields):
+    advice = other_fields(written)
+    assert [field for field in FIELDS if repr(field) in advice] == sorted(fields, key=FIELDS.index)
+    if fields:
+        assert meant_field(written, FIELDS) is None
+        with pytest.raises(ExperimentError) as error:
+            Experiment.from_dict({written: 1})
+        assert str(error.value) == f"{written}: no such field; {advice}"
 
 
 @pytest.mark.parametrize("written", ["link", "nonsense", "", "-", None, 3])

@@ -1,5 +1,7 @@
 """Tests with special needs are skipped and counted without them, and never skipped under --no-skips."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,22 @@ def test_the_option_is_content_where_every_test_ran(pytester, run):
     done.assert_outcomes(passed=1)
     assert done.ret == 0
     assert "skipped" not in done.stdout.str()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 0), (["--no-skips"], 1)])
+def test_a_machine_on_which_nothing_can_be_hidden(tmp_path, arguments, code):
+    """`scripts/test_fresh` must not pass in .ci/run without having tested anything."""
+    unshare = tmp_path / "unshare"
+    unshare.write_text("#!/bin/sh\nexit 1\n")
+    unshare.chmod(0o755)
+    script = Path(__file__).parents[1] / "scripts" / "test_fresh"
+    done = subprocess.run(
+        [str(script), *arguments],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "not run" in done.stderr
+    assert "scripts/test_fresh --no-skips" in (script.parents[1] / ".ci" / "run").read_text()

@@ -140,7 +140,7 @@ def test_a_checkpoint_that_cannot_be_saved_says_why(tmp_path, monkeypatch):
 
     checkpoints = Checkpoints(tmp_path)
     monkeypatch.setattr(checkpoints, "_open", Full)
-    with pytest.raises(efhc.DataError, match=r"could be saved \(No space left on device\); fix that"):
+    with pytest.raises(efhc.DataError, match=r"could be saved \(No space left on device\); fix this"):
         checkpoints.save(1, {"a": 1.0})
 
 

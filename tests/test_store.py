@@ -229,7 +229,7 @@ def test_a_result_of_unknown_origin_is_not_overwritten(tmp_path):
 def test_one_process_at_a_time(tmp_path):
     with (
         Store(tmp_path).locked(),
-        pytest.raises(efhc.ExperimentError, match=r"another process \(\d+ on .*\) is working there"),
+        pytest.raises(efhc.ExperimentError, match=r"another process \(\d+ on .*\) is using it"),
         Store(tmp_path).locked(),
     ):
         pytest.fail("two hold the folder")

@@ -28,7 +28,10 @@ CHECKED = [
     "scripts/*",
 ]
 
+COUNTED = "once|twice|times?|rows?|booleans?|labels|bytes|broadcasts|evaluations|iterations|µs|ms|GB"
 UNITS = "device|iteration|second|seed|run|run-iteration|step|gradient|image|pixel|class|model|link"
+# Follows "once a run", unlike the verb in "once a run has ended" or "the times a link was used".
+NO_VERB = r"(?=\s*(?:[^\w\s]|\Z|(?m:$)|(?:and|or|in|on|at|for|with|of|by|from|to|than|as)\b))"
 
 
 class Wording(NamedTuple):
@@ -41,20 +44,23 @@ class Wording(NamedTuple):
 
 WORDINGS = [
     Wording(r"\bmend(s|ed|ing)?\b", "fix", "any of these mends it"),
-    Wording(r"\bgo(es|ing)? on\b|\bwent on\b", "resume, continue", "it goes on where it was"),
+    Wording(r"\b(goes?|went) on\b(?! to\b)", "resume, continue", "it goes on where it was"),
     Wording(r"\boverrul\w+", "override", "a flag overrules the file"),
-    Wording(r"\bbesides?\b", "next to, also", "the file beside the results"),
+    Wording(r"\bbeside\b", "next to, also", "the file beside the results"),
     Wording(r"\bpictures?\b", "figure, plot, frame", "open the picture"),
-    Wording(r"\bplaces\b", "positions", "the devices' places"),
+    Wording(
+        r"\b(devices['’]|their|initial|random|own) places\b|\bplaces of (the )?devices\b",
+        "positions",
+        "the devices' places",
+    ),
     Wording(r"\bgrey\b", "grayscale, gray", "grey images"),
     Wording(
-        r"\ba device and (an )?iteration\b",
+        rf"\b({COUNTED}) a device and (an )?iteration\b",
         "per device per iteration",
         "broadcasts a device and iteration",
     ),
     Wording(
-        rf"\b(once|twice|times|rows?|booleans?|labels|bytes|broadcasts|evaluations|iterations|time|µs|ms|GB)"
-        rf" an? ({UNITS})\b",
+        rf"\b({COUNTED}) an? ({UNITS})\b{NO_VERB}",
         "per",
         "841 iterations a second",
     ),
@@ -136,6 +142,39 @@ def test_wordings(path):
 @pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: wording.example)
 def test_every_wording_is_noticed(wording):
     assert any(usual == wording.instead for _, _, usual in found_in(wording.example))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Each time a device fires, it counts.",
+        "the number of times a link was used",
+        "Once a run has diverged, it stops.",
+        "the broadcasts a device makes",
+        "for a device and an iteration",
+        "three decimal places",
+        "in some places",
+        "Besides, it works.",
+        "the paper goes on to prove",
+        "what is going on",
+    ],
+)
+def test_correct_english_is_accepted(sentence):
+    assert list(found_in(sentence)) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "841 iterations a second",
+        "once a seed, and again",
+        "3 GB a run on a GPU",
+        "5 ms a gradient\nor less",
+        "a run that went on",
+    ],
+)
+def test_more_odd_wordings_are_noticed(sentence):
+    assert len(list(found_in(sentence))) == 1
 
 
 def test_output_and_code_are_not_prose(tmp_path):

@@ -4,9 +4,9 @@ import shlex
 
 import pytest
 
-from efhc_jax import sweeps
+from efhc_jax.axes import NOT_AXES
 from efhc_jax.cli import parse
-from efhc_jax.cli.words import NEVER_SEVERAL, as_sweep, check_words, flags_of, grouped
+from efhc_jax.cli.words import SETTINGS, as_sweep, check_words, flags_of, grouped
 from efhc_jax.errors import ExperimentError
 
 
@@ -29,12 +29,21 @@ def answer(line):
         ("--topology ring", "--graph"),
         ("--algorithm zt", "--policy"),
         ("--radius 0.3", "--connectivity"),
-        ("--alpha 0.3", "--dirichlet-alpha"),
         ("--iter 100", "--iterations"),
     ],
 )
 def test_a_flag_of_another_tool(command, typed, flag):
     assert answer(f"{command} {typed}") == f"{typed.split()[0].split('=')[0]}: no such flag; use {flag}"
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_flag_that_means_something_else_elsewhere(command):
+    epochs = answer(f"{command} --epochs 5")
+    assert epochs.startswith("--epochs: no such flag; a run is counted in iterations, not in passes")
+    assert epochs.endswith("use --iterations")
+    alpha = answer(f"{command} --alpha 0.3")
+    assert "--learning-rate for the step size α" in alpha
+    assert "--dirichlet-alpha for the Dirichlet split" in alpha
 
 
 def test_a_batch_is_one_thing_for_a_run_and_another_for_a_sweep():
@@ -67,7 +76,8 @@ def test_several_values_for_a_run_are_a_sweep(typed, corrected):
     ("line", "flag"),
     [
         ("sweep --policy efhc,gt", "--policy efhc gt"),
-        ("sweep --r 5,50", "--r 5 50"),
+        ("sweep --r 5,50,500", "--r 5 50 500"),
+        ("sweep --devices 10,20", "--devices 10 20"),
         ("sweep --policy [efhc,gt]", "--policy efhc gt"),
         ("run --budgets 10,30", "--budgets 10 30"),
     ],
@@ -76,13 +86,51 @@ def test_values_are_separated_by_spaces(line, flag):
     assert answer(line).endswith(f": separate values by spaces; try: {flag}")
 
 
-def test_a_number_has_no_commas():
-    assert answer("run --iterations 12,000").endswith("try: --iterations 12000")
-    assert answer("run --iterations 100 200").endswith("give one")
+@pytest.mark.parametrize("command", ["run", "sweep"])
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        ("--iterations 12,000", "12000"),
+        ("--iterations 1,200,000", "1200000"),
+        ("--placement 0,3", "0.3"),
+        ("--placement=,3", ".3"),
+    ],
+)
+def test_a_number_has_no_commas(command, typed, number):
+    flag = typed.split()[0].split("=")[0]
+    assert answer(f"{command} {typed}").endswith(f"try: {flag} {number}")
 
 
-def test_what_cannot_be_an_axis_is_not_suggested():
-    assert {*NEVER_SEVERAL, "budgets"} == set(sweeps._NOT_AXES)
+@pytest.mark.parametrize(
+    ("typed", "number", "several"),
+    [
+        ("--devices 1,000", "--devices 1000", "--devices 1 000"),
+        ("--batch-size 128,256", "--batch-size 128256", "--batch-size 128 256"),
+        ("--learning-rate 0,1", "--learning-rate 0.1", "--learning-rate 0 1"),
+        ("--r -0,5", "--r -0.5", "--r -0 5"),
+    ],
+)
+def test_a_comma_in_a_number_or_between_two(typed, number, several):
+    end = f"try: {number}, or for several values, separated by spaces: "
+    assert answer(f"run {typed}").endswith(f"{end}efhc sweep {several}")
+    assert answer(f"sweep {typed}").endswith(f"{end}{several}")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("run --iterations 6000,12000", "iterations=6000,12000"),
+        ("sweep --iterations 6000,12000", "iterations=6000,12000"),
+        ("run --iterations 100 200", "iterations=100 200"),
+        ("run --iterations [100,200]", "iterations=[100,200]"),
+    ],
+)
+def test_one_value_of_what_cannot_be_an_axis(line, shown):
+    assert answer(line) == f"{shown}: give one value; {NOT_AXES['iterations']}"
+
+
+def test_what_cannot_be_an_axis_is_a_setting():
+    assert set(NOT_AXES) <= set(SETTINGS)
 
 
 @pytest.mark.parametrize(

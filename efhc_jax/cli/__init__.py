@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         command = parse(arguments)
         return command.execute() or 0
     except EfhcError as error:
-        print(f"efhc: error: {printable(error)}", file=sys.stderr)
+        print(f"efhc: error: {printable(error, lines=True)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of the output has exited
         sys.stderr.close()

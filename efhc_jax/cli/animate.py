@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from efhc_jax.cli.flags import OptionalFile
-from efhc_jax.texts import printable
+from efhc_jax.texts import print_text
 
 
 @dataclass(frozen=True)
@@ -40,4 +40,4 @@ class Animate:
             grid = selected(grid, axis, value)
         run = one_run(only(grid, set()), {})
         out = animate(run, self.out or file.with_suffix(".gif"), self.frames)
-        print(printable(f"wrote {out}"))
+        print_text(f"wrote {out}")

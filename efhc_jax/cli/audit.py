@@ -34,7 +34,7 @@ class Audit:
         from efhc_jax.data import load_dataset
         from efhc_jax.figures import describe, draw_convergence, save_figure
         from efhc_jax.results import load, result_file
-        from efhc_jax.texts import in_table
+        from efhc_jax.texts import in_table, print_text
 
         if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")
@@ -55,4 +55,4 @@ class Audit:
         if self.out is not None:
             title = f"{describe(experiment)}, α = {schedule_of(experiment)}"
             figure = draw_convergence(findings, title)
-            print(f"wrote {save_figure(figure, self.out)}")
+            print_text(f"wrote {save_figure(figure, self.out)}")

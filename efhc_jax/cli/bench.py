@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from efhc_jax.cli.flags import Folder
 from efhc_jax.errors import ExperimentError
 from efhc_jax.files import output_folder, written_whole
+from efhc_jax.texts import print_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,7 +70,7 @@ class Bench:
             written.append(stem.with_suffix(ending))
         written.append(save_figure(draw(report), stem.with_suffix(".png")))
         for path in written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+            print_text(f"wrote {path}")
 
 
 def use_checkout() -> None:

@@ -22,13 +22,13 @@ class Data:
         from rich.table import Table
 
         from efhc_jax.data import describe, fetch
-        from efhc_jax.texts import in_table
+        from efhc_jax.texts import in_table, print_text
 
         console = Console()
         if self.fetch:
             with console.status("fetching Fashion-MNIST (31 MB) and checking it…"):
                 kept = fetch("fashion_mnist", self.data_dir)
-            console.print(in_table(f"kept in {kept}"), highlight=False, soft_wrap=True)
+            print_text(f"kept in {kept}")
         table = Table("dataset", "training", "test", "found")
         table.add_column("where", overflow="fold")
         hints = []
@@ -41,4 +41,4 @@ class Data:
                 hints.append(entry.note)
         console.print(table)
         for hint in hints:
-            console.print(in_table(hint), highlight=False, soft_wrap=True)
+            print_text(hint, lines=True)

@@ -19,7 +19,7 @@ class Doctor:
 
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.diagnosis import diagnose, verdict
-        from efhc_jax.texts import in_table, printable
+        from efhc_jax.texts import in_table, print_text
 
         start_jax()
         console = Console()
@@ -34,7 +34,6 @@ class Doctor:
         console.print(table)
         for check in checks:
             if check.advice:
-                text = printable(f"{check.name}: {check.advice}")
-                console.print(text, highlight=False, soft_wrap=True, markup=False)
+                print_text(f"{check.name}: {check.advice}", lines=True)
         console.print(verdict(checks), highlight=False)
         return 1 if any(check.state == "problem" for check in checks) else 0

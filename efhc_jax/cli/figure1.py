@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFolder
+from efhc_jax.texts import print_text
 
 if TYPE_CHECKING:
     import xarray
@@ -70,9 +71,7 @@ class Figure1:
                             **study.axes,  # type: ignore[arg-type]
                         )
                     except KeyboardInterrupt:
-                        print(
-                            f"Stopped. Run the same command again to resume from {self.out}", flush=True
-                        )
+                        print_text(f"Stopped. Run the same command again to resume from {self.out}")
                         raise
         self._finish()
 
@@ -97,7 +96,7 @@ class Figure1:
             written.append(self.out / name)
         print(as_markdown(claims))
         for path in written:
-            print(f"wrote {path}")
+            print_text(f"wrote {path}")
 
 
 def finished_parts(out: Path) -> dict[str, dict[str, xarray.Dataset]]:

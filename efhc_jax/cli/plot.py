@@ -11,7 +11,7 @@ import tyro
 
 from efhc_jax.cli.flags import OptionalFile
 from efhc_jax.errors import ExperimentError
-from efhc_jax.texts import printable
+from efhc_jax.texts import print_text
 
 Word = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
@@ -67,7 +67,7 @@ class Plot:
             budget=self.budget,
             select=choices(self.select),
         )
-        print(printable(f"wrote {save_figure(figure, out)}"))
+        print_text(f"wrote {save_figure(figure, out)}")
 
 
 def choices(words: Sequence[str]) -> dict[str, str]:

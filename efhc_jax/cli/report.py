@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from efhc_jax.texts import print_text
+
 Files = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE …")]
 
 
@@ -26,8 +28,7 @@ class Report:
 
     def execute(self) -> None:
         """Read the results and write the page."""
-        from efhc_jax.report.escaping import printable
         from efhc_jax.report.page import write_report
 
         path = write_report(self.files, self.out)
-        print(f"wrote {printable(str(path))} ({path.stat().st_size / 1e6:.2f} MB)")
+        print_text(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB)")

@@ -17,7 +17,7 @@ from efhc_jax.config import Experiment
 from efhc_jax.docstrings import documentation
 from efhc_jax.files import output_folder, written_whole
 from efhc_jax.locks import held
-from efhc_jax.texts import in_table
+from efhc_jax.texts import in_table, print_text
 
 if TYPE_CHECKING:
     import xarray
@@ -113,12 +113,12 @@ class Run:
                     checkpoints.clear()
                 raise
             except KeyboardInterrupt:
-                print(f"Stopped. Run the same command again to resume from {self.out}", flush=True)
+                print_text(f"Stopped. Run the same command again to resume from {self.out}")
                 raise
             self._finish(result)
             if checkpoints:
                 checkpoints.clear()
-            if should_stop():  # too late to save anybody time, but what comes next must not begin
+            if should_stop():  # the work is done; still report the interrupt
                 raise KeyboardInterrupt
 
     @contextlib.contextmanager
@@ -146,10 +146,9 @@ class Run:
             part.write_text(self.experiment.to_toml(), encoding="utf-8")
         if result.sizes["evaluation"]:
             written.append(save_figure(draw_run(result), self.out / f"{stem}.png"))
-        console = Console()
-        console.print(summary_table(self.experiment, result))
+        Console().print(summary_table(self.experiment, result))
         for path in written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+            print_text(f"wrote {path}")
 
 
 def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:

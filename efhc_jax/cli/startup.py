@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from efhc_jax.caches import keep_programs
-from efhc_jax.errors import ExperimentError
+from efhc_jax.errors import ExperimentError, first_line
+from efhc_jax.texts import print_text
 
 
 def start_jax() -> None:
@@ -28,13 +29,13 @@ def start_jax() -> None:
 
 
 def _check_platform(wanted: str) -> None:
-    """Let JAX begin; it says little, or nothing at all, where it cannot."""
+    """Initialize JAX, and explain why if it fails: its own message says little."""
     import jax
 
     try:
         jax.devices()
     except Exception as error:  # for CUDA without its plugin, an assertion
-        reason = (str(error).strip().splitlines() or ["it is not installed"])[0]
+        reason = first_line(error, "it is not installed")
         reason = reason.split("': ", 1)[-1].split(" (set ")[0].rstrip(".")
         jax.config.update("jax_platforms", None)
         here = ", ".join(sorted({device.platform for device in jax.devices()}))
@@ -48,7 +49,7 @@ def notes() -> Iterator[None]:
     """Print each warning as one line, without its location in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"efhc: note: {message}", file=sys.stderr, flush=True)
+        print_text(f"efhc: note: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -100,7 +101,7 @@ def join_job(coordinator: str | None, processes: int | None, process_id: int | N
     try:
         jax.distributed.initialize(coordinator, processes, process_id, initialization_timeout=120)
     except (ValueError, RuntimeError) as error:
-        reason = (str(error).strip().splitlines() or ["no answer"])[0]
+        reason = first_line(error, "no answer")
         raise ExperimentError(
             f"distributed: no job to join ({reason}); start it under SLURM or Open MPI, or give "
             "--coordinator HOST:PORT --processes N --process-id I"

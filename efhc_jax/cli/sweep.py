@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,12 @@ from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
 from efhc_jax.config import Experiment, first_values, sweep_from_toml
 from efhc_jax.docstrings import documentation
 from efhc_jax.errors import ExperimentError
-from efhc_jax.texts import in_table, printable
+from efhc_jax.texts import in_table, print_text
 
 if TYPE_CHECKING:
     import xarray
+
+_MOST_ROWS = 40  # of the table of results
 
 
 def _several_values() -> type:
@@ -123,11 +127,11 @@ class Sweep:
                     **axes,
                 )
             except KeyboardInterrupt:
-                print(f"Stopped. Run the same command again to resume from {self.out}", flush=True)
+                print_text(f"Stopped. Run the same command again to resume from {self.out}")
                 raise
         if speaks:
             self._finish(result)
-        if should_stop():  # too late to save anybody time, but what comes next must not begin
+        if should_stop():  # the work is done; still report the interrupt
             raise KeyboardInterrupt
         diverged = int((result.diverged_at >= 0).sum())
         if diverged and speaks:
@@ -166,29 +170,23 @@ class Sweep:
 
         from efhc_jax.figures import draw_curves, save_figure, swept
 
-        console = Console()
-        console.print(sweep_table(result))
+        Console().print(sweep_table(result))
         written = [self.out / "sweep.nc"]
         others = [axis for axis in swept(result) if axis not in ("policy", "seed")]
         if "policy" in result.dims and not others:
             written.append(save_figure(draw_curves(result), self.out / "sweep.png"))
         for path in written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True, markup=False)
+            print_text(f"wrote {path}")
         if others:
             fixed = [f"{axis}={result[axis].values[0]}" for axis in others[1:]]
             select = f" --select {' '.join(fixed)}" if fixed else ""
-            console.print(
-                printable(
-                    f"try: efhc plot {self.out / 'sweep.nc'} --x {others[0]} --y accuracy{select}"
-                ),
-                highlight=False,
-                soft_wrap=True,
-                markup=False,
-            )
+            file = self.out / "sweep.nc"
+            print_text(f"try: efhc plot {file} --x {others[0]} --y accuracy{select}")
 
 
 def sweep_table(result: xarray.Dataset) -> Any:
     """Accuracy and transmission time of every combination, with intervals over seeds."""
+    import numpy as np
     from rich.table import Table
 
     from efhc_jax.analysis import interval, per_run
@@ -210,8 +208,8 @@ def sweep_table(result: xarray.Dataset) -> Any:
     time = interval(result.transmission_time.sum("step", skipna=False))
     broadcasts = interval(per_run(last, "broadcasts"))
     shape = [result.sizes[axis] for axis in axes]
-    rows = _some([tuple(index) for index in _indices(shape)])
-    for index in rows:
+    combinations = math.prod(shape)
+    for index in itertools.islice(np.ndindex(*shape), _MOST_ROWS):
         at = dict(zip(axes, index, strict=True))
         names = []
         for axis, place in at.items():
@@ -224,19 +222,9 @@ def sweep_table(result: xarray.Dataset) -> Any:
             _with_interval(broadcasts, at, ",.0f", interval_too=False),
             *([_diverged(result.isel(at))] if diverged else []),
         )
-    if len(rows) < len(list(_indices(shape))):
-        table.caption = f"the first {len(rows)} of {len(list(_indices(shape)))} combinations"
+    if combinations > _MOST_ROWS:
+        table.caption = f"the first {_MOST_ROWS} of {combinations} combinations"
     return table
-
-
-def _indices(shape: list[int]) -> Any:
-    import numpy as np
-
-    return np.ndindex(*shape)
-
-
-def _some(rows: list[Any], most: int = 40) -> list[Any]:
-    return rows[:most]
 
 
 def _with_interval(found: Any, at: dict[str, int], form: str, interval_too: bool = True) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from efhc_jax.cli.flags import OptionalFile, OptionalFolder
-from efhc_jax.texts import printable
+from efhc_jax.texts import print_text
 
 if TYPE_CHECKING:
     from efhc_jax.verification import Difference, Verification
@@ -48,7 +48,7 @@ class Verify:
         agree = True
         for file, stored in zip(files, results, strict=True):
             if len(files) > 1:
-                print(printable(f"{file}:"), flush=True)
+                print_text(f"{file}:")
             data = None
             if self.data_dir is not None:
                 name = Experiment.from_json(stored.attrs["experiment"]).dataset
@@ -72,9 +72,9 @@ def _print(found: Verification) -> None:
         shown = f", the earliest {_MOST_LINES} of {count:,}" if count > _MOST_LINES else ""
         console.print(f"does not agree: {which}, {found.values:,} values{shown}")
         for line in [*found.unmatched, *map(_line, found.differences[:_MOST_LINES])]:
-            console.print(printable(line), highlight=False, soft_wrap=True, markup=False)
+            print_text(line)
     for line in found.circumstances:
-        console.print(printable(f"note: {line}"), highlight=False, soft_wrap=True, markup=False)
+        print_text(f"note: {line}")
     if not found.agrees and not found.circumstances:
         console.print("note: versions, platform and data are those of the file")
 

@@ -1,6 +1,6 @@
 """Common mistakes on the command line: flags of other tools, several values for a run, commas.
 
-They are recognised before the arguments are parsed, and the error says what to type instead.
+They are recognized before the arguments are parsed, and the error says what to type instead.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import re
 import shlex
 from typing import NamedTuple
 
+from efhc_jax.axes import NOT_AXES
 from efhc_jax.cli.run import Run
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.config import Experiment
 from efhc_jax.errors import ExperimentError
-from efhc_jax.names import ALIASES, meant_field
+from efhc_jax.names import ALIASES, meant_field, other_fields
 
 SETTINGS = {field.name: str(field.type) for field in dataclasses.fields(Experiment)}
-# Numbers that cannot be an axis of a sweep, so that a comma in one separates thousands.
-NEVER_SEVERAL = ("iterations", "eval_every", "early_evaluations", "placement")
 
 
 class Group(NamedTuple):
@@ -34,13 +33,13 @@ class Group(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """The values, also if they are separated by commas or in brackets."""
+        """The values, even if they are separated by commas or in brackets."""
         pieces = (part for value in self.values for part in value.strip("[]()").split(","))
         return [part.strip(" '\"") for part in pieces if part.strip()]
 
 
 def check_words(words: list[str]) -> None:
-    """Raise with what to type, if it is clear what was meant.
+    """Raise an error that says what to type, if it is clear what was meant.
 
     Args:
         words: the command line, starting with the command.
@@ -86,28 +85,47 @@ def _check_flag(command: str, group: Group, groups: list[Group]) -> None:
         raise ExperimentError(
             f"{group.flag}: is a flag of efhc sweep, and efhc run makes one run; try: {as_sweep(groups)}"
         )
+    if advice := other_fields(group.name, _as_flag):
+        raise ExperimentError(f"{group.flag}: no such flag; {advice}")
     if known := meant_field(group.name, flags_of(command)):
-        raise ExperimentError(f"{group.flag}: no such flag; use --{known.replace('_', '-')}")
+        raise ExperimentError(f"{group.flag}: no such flag; use {_as_flag(known)}")
+
+
+def _as_flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _check_values(command: str, group: Group, groups: list[Group]) -> None:
     name, parts = group.name, group.parts
     shown = f"{name}={' '.join(group.values)}"
     commas = any("," in value for value in group.values)
-    if commas and name in NEVER_SEVERAL:
-        raise ExperimentError(f"{shown}: a number has no commas; try: {group.flag} {''.join(parts)}")
-    one_run = command == "run" and name != "budgets" and SETTINGS[name] != "bool"
-    if one_run and len(parts) > 1 and name in NEVER_SEVERAL:
-        raise ExperimentError(f"{shown}: a run has one value of each setting; give one")
-    if one_run and len(parts) > 1:
+    several = len(parts) > 1 and name != "budgets" and SETTINGS[name] != "bool"
+    sweep = as_sweep(groups) if command == "run" else f"{group.flag} {shlex.join(parts)}"
+    if found := _with_comma(group):
+        number, rule = found
+        other = "" if name in NOT_AXES else f", or for several values, separated by spaces: {sweep}"
+        raise ExperimentError(f"{shown}: {rule}; try: {group.flag} {number}{other}")
+    if several and name in NOT_AXES and (commas or command == "run"):
+        raise ExperimentError(f"{shown}: give one value; {NOT_AXES[name]}")
+    if several and command == "run":
         raise ExperimentError(
             f"{shown}: a run has one value of each setting; for several, separated by spaces, "
-            f"try: {as_sweep(groups)}"
+            f"try: {sweep}"
         )
     if commas:
         raise ExperimentError(
             f"{shown}: separate values by spaces; try: {group.flag} {shlex.join(parts)}"
         )
+
+
+def _with_comma(group: Group) -> tuple[str, str] | None:
+    """The number that a value with commas may stand for, and how to write it; None if there is none."""
+    kind, value = SETTINGS[group.name], group.values[0] if len(group.values) == 1 else ""
+    if kind == "int" and re.fullmatch(r"\d{1,3}(,\d{3})+", value):
+        return value.replace(",", ""), "a number has no commas"
+    if kind == "float" and re.fullmatch(r"[-+]?\d*,\d+", value):
+        return value.replace(",", "."), "a number has a decimal point, not a comma"
+    return None
 
 
 def as_sweep(groups: list[Group]) -> str:
@@ -116,7 +134,7 @@ def as_sweep(groups: list[Group]) -> str:
     for group in groups[1:]:
         name, flag = group.name, group.flag
         if name not in flags_of("run") and (known := meant_field(name, flags_of("run"))):
-            name, flag = known, f"--{known.replace('_', '-')}"
+            name, flag = known, _as_flag(known)
         if name in flags_of("run") - flags_of("sweep"):
             continue
         several = name in SETTINGS and name != "graph_file"

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from efhc_jax.errors import ExperimentError
+from efhc_jax.errors import ExperimentError, first_line
 from efhc_jax.policies import BUILT_IN, POLICIES, local
 from efhc_jax.policies.base import Policy, Situation
 
@@ -75,7 +75,7 @@ def _situation(devices: int) -> Situation:
 
 
 def _explained(error: Exception) -> str:
-    first = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    first = first_line(error, "").rstrip(".")
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return "fires calls NumPy on a value of the running program; use jax.numpy"
     if isinstance(error, jax.errors.ConcretizationTypeError):

@@ -115,7 +115,7 @@ function activityView(range) {
   };
 }
 
-// How much of a network is drawn, in words.
+// Text on how much of a network is drawn.
 function partShown({ devices, links, whole }) {
   const counts = [[devices, whole.devices, "devices"], [links.length, whole.links, "links"]].filter(([, all]) => all != null);
   return counts.map(([some, all, what]) => `${some.toLocaleString("en")} of ${all.toLocaleString("en")} ${what}`).join(" and ");

@@ -21,7 +21,7 @@ _PROBLEM = (  # the settings that F* depends on
     *("labels_per_device", "dirichlet_alpha", "batch_size", "seed"),
 )
 
-_MOST_WORDS = 400  # characters of a finding: some list a number for every device
+_MOST_WORDS = 400  # characters per finding; some list a number for every device
 
 
 class Auditor:
@@ -54,5 +54,5 @@ class Auditor:
 
 
 def _shortened(words: str) -> str:
-    """The words, or as many as there is room for."""
+    """The text, cut at a word if it is too long."""
     return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS].rsplit(' ', 1)[0]} …"

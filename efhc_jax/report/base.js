@@ -37,7 +37,7 @@ function shares(text) {
   };
 }
 
-// The least and the most of any number of values: a call with a hundred thousand arguments fails.
+// Minimum and maximum of any number of values; Math.min fails with a hundred thousand arguments.
 const least = (values, from = Infinity) => values.reduce((low, value) => Math.min(low, value), from);
 const most = (values, from = -Infinity) => values.reduce((high, value) => Math.max(high, value), from);
 
@@ -81,15 +81,15 @@ const tip = {
   },
 };
 
-// What stands in the place of something that failed.
+// Placeholder for a part that failed.
 function failure(error) {
   console.error(error);
   return element("p", { class: "failure", role: "alert" }, `This part of the page could not be shown (${error.message ?? error}).`);
 }
 
-const failures = new WeakMap(); // lines by the node that they stand before
+const failures = new WeakMap(); // error messages by the node that they precede
 
-// Whether something succeeds for a node; where it fails, a line before the node says so until it does.
+// Run an action for a node and return whether it succeeded; until it does, an error message precedes the node.
 function tried(node, action) {
   failures.get(node)?.remove();
   try {
@@ -102,7 +102,7 @@ function tried(node, action) {
   }
 }
 
-// A part of a page: `make(state)` gives its node, and its listeners answer when a choice changes. What fails stays inside.
+// A part of a page: `make(state)` returns its node, and its listeners are called when the selection changes. A failure affects this part alone.
 function part(state, make) {
   const own = { place: state.place, listeners: [] };
   try {

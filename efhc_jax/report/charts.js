@@ -1,7 +1,7 @@
 // Line charts with bands, axes, and a tooltip with the values at the pointer.
 
 const DASHES = { "-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3" };
-const FEW = 12; // points up to which each is marked
+const FEW = 12; // largest number of points with markers
 const CHART = { height: 270, left: 52, right: 18, top: 10, bottom: 40 };
 
 // A chart whose lines can be replaced: `chart.show([{label, color, dashes, strong, x, mean, low, high}])`.

@@ -1,4 +1,4 @@
-"""The claims of the paper that `efhc figure1` judged, for the sweeps that it made."""
+"""The verdicts of `efhc figure1` on the paper's claims, for the sweeps of that figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = ("difference", "low", "high", "at_least", "seeds")
 
 
 def figure_folder(path: Path) -> Path | None:
-    """The folder of the Figure 1 that a result belongs to by its name, or None.
+    """The folder of Figure 1 to which a result belongs, judging by its name; None if there is none.
 
     Example:
         >>> str(figure_folder(Path("out/figure1/svm-curves/sweep.nc")))
@@ -34,9 +34,9 @@ def figure_folder(path: Path) -> Path | None:
 
 
 def claims_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """The claims next to those of the results that belong to a Figure 1, each file once.
+    """The claims in the folders of Figure 1 to which results belong; each file is read once.
 
-    A file of the same name that does not hold claims is somebody else's, and is left out.
+    A `claims.json` that does not contain claims was written by another program and is ignored.
 
     Raises:
         DataError: a file is not JSON, or its claims are damaged.

@@ -42,7 +42,7 @@ def packed_shares(values: ArrayLike) -> str:
 
 
 def stretches(steps: int, most: int) -> np.ndarray:
-    """The bounds of at most `most` equal intervals of iterations.
+    """The bounds of at most `most` intervals of iterations, of equal length except for the last.
 
     Example:
         >>> stretches(10, 4).tolist()

@@ -76,7 +76,7 @@ function axesPart(study, state) {
   const column = Math.max(0, budget);
   const found = [];
   for (const [position, axis] of study.axes.entries()) {
-    const numeric = axis.values.map((_, at) => at).filter((at) => typeof axis.values[at] === "number"); // not inf, a word
+    const numeric = axis.values.map((_, at) => at).filter((at) => typeof axis.values[at] === "number"); // inf is a string
     if (axis.name === "seed" || numeric.length < 2) continue;
     const left = axis.values.length > numeric.length ? " inf has no place on this axis; it is in the table above." : "";
     const chart = lineChart(`Against ${axis.name}`, axis.name, study.headline.columns[column], { percent: true, spread: true });
@@ -125,7 +125,7 @@ function headlinePart(study, state) {
     element("p", { class: "soft" }, note));
 }
 
-// The range of accuracies for the colours, without initial models, which would take up most of it.
+// The range of accuracies for the colours, without the initial models, which would dominate it.
 function accuracyRange(runs) {
   const reached = (side, first) => runs.flatMap(({ curves: { accuracy } }) => accuracy[side].slice(first)).filter((value) => value != null);
   const later = reached("low", 1);
@@ -211,7 +211,7 @@ function claimsSection(claims) {
     element("div", { class: "card scroll" }, element("table", { class: "claims" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body)))));
 }
 
-// A section of the page; where it fails as a whole, a line in its place says so.
+// A section of the page; if all of it fails, an error message replaces it.
 function attempt(id, title, make) {
   try {
     make();
@@ -220,7 +220,7 @@ function attempt(id, title, make) {
   }
 }
 
-// What fails later, while somebody uses the page, is said at its top.
+// Errors that occur later, while the page is in use, are shown at its top.
 addEventListener("error", (event) => {
   const problems = document.getElementById("problems");
   if (event.error && !problems.children.length) problems.append(failure(event.error));

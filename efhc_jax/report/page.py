@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import importlib.resources
 import json
 import math
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efhc_jax.errors import DataError, EfhcError, ExperimentError
+from efhc_jax.errors import DataError, EfhcError, ExperimentError, first_line
 from efhc_jax.figures import swept
 from efhc_jax.files import written_whole
 from efhc_jax.progress import item_progress
 from efhc_jax.report.claims import claims_of, figure_folder
-from efhc_jax.report.escaping import plain, printable
+from efhc_jax.report.escaping import plain
 from efhc_jax.report.studies import Tick, study_values
 from efhc_jax.results import load, result_files
+from efhc_jax.texts import printable
 
 if TYPE_CHECKING:
     import xarray
@@ -34,7 +34,7 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
     Args:
         files: netCDF files of runs or sweeps, or folders that contain them, such as that of Figure 1.
         out: the HTML file to write.
-        progress: show a progress bar; by default only on a terminal.
+        progress: show a progress bar; by default on a terminal and in a notebook.
 
     Returns:
         The path of the page.
@@ -43,11 +43,7 @@ def write_report(files: Sequence[str | Path], out: str | Path, progress: bool | 
         ExperimentError: there is no file, or `out` does not end in .html.
         DataError: a file cannot be read.
     """
-    with _printable_errors():
-        return _write_report(files, Path(out), progress)
-
-
-def _write_report(files: Sequence[str | Path], out: Path, progress: bool | None) -> Path:
+    out = Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise ExperimentError(f"out={out}: give a file ending in .html")
     paths = result_files(files)
@@ -66,31 +62,19 @@ def _write_report(files: Sequence[str | Path], out: Path, progress: bool | None)
 
 
 def _study(path: Path, grid: xarray.Dataset, room: int, tick: Tick) -> dict[str, Any]:
-    """The values of a file, or an error that names it."""
+    """The values of a file; errors name the file."""
     try:
         return study_values(grid, _short(path), room, tick)
     except EfhcError as error:
         raise DataError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: is damaged ({type(error).__name__}: {_first_line(error)})") from error
-
-
-@contextlib.contextmanager
-def _printable_errors() -> Iterator[None]:
-    """Escape what files and their names bring into error messages."""
-    try:
-        yield
-    except EfhcError as error:
-        error.args = (printable(str(error)),)
-        raise
-    except OSError as error:
-        if error.filename is not None:
-            error.filename = printable(str(error.filename))
-        raise
+        raise DataError(
+            f"{path}: is damaged ({type(error).__name__}: {first_line(error, 'without a reason')})"
+        ) from error
 
 
 def page(title: str, values: dict[str, Any]) -> str:
-    """The page as text, with values escaped so that they cannot end their script element."""
+    """The page as text; values are escaped so that they cannot close the script element."""
     embedded = json.dumps(plain(values), separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         embedded = embedded.replace(character, f"\\u{ord(character):04x}")
@@ -108,10 +92,6 @@ def _text(name: str) -> str:
 
 def _runs(grid: xarray.Dataset) -> int:
     return math.prod(grid.sizes[axis] for axis in swept(grid))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["without a reason"])[0]
 
 
 def _short(path: Path) -> str:

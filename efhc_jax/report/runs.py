@@ -33,7 +33,9 @@ class Detail(NamedTuple):
     evaluations: np.ndarray  # indices of the evaluations that are shown
     auditor: Auditor
     limits: Limits  # of the networks that are drawn
-    found: dict[tuple[Any, ...], np.ndarray]  # positions by network settings; filled on the way
+    found: dict[
+        tuple[Any, ...], np.ndarray
+    ]  # positions by network settings; filled while runs are added
 
 
 class Room(NamedTuple):
@@ -52,7 +54,7 @@ class Room(NamedTuple):
         fixed = len(json.dumps(values)) + _FINDINGS + (0 if values["moves"] else places / _BITS)
         moving = (places if values["moves"] else 0) + (_COUNTS * _BITS if values["whole"] else 0)
         exact, thin = devices + links + moving, 16 * devices + links + moving
-        if values["use"] is None:  # frames lie between evaluations
+        if values["use"] is None:  # a frame covers the iterations between two evaluations
             exact = thin = 16 * devices + _EDGE * _BITS + moving
         return cls(fixed, exact / _BITS, thin / _BITS)
 
@@ -69,7 +71,7 @@ def run_values(run: xarray.Dataset, detail: Detail, frames: int, audited: bool) 
         run: a single run.
         detail: values that it shares with other runs.
         frames: largest number of frames of the network; iterations of longer runs are grouped.
-        audited: whether to audit it, if it was recorded for that.
+        audited: whether to audit the run, if it was recorded with `--audit`.
     """
     experiment = Experiment.from_json(run.attrs["experiment"])
     activity = activity_of(run)
@@ -128,7 +130,7 @@ def _with_activity(activity: Activity, edges: np.ndarray, part: Part) -> dict[st
 
 
 def _without_activity(run: xarray.Dataset, part: Part, frames: int) -> tuple[dict[str, Any], np.ndarray]:
-    """Broadcasts between evaluations, as many as there are frames for, and the edges of the frames."""
+    """Broadcasts between evaluations in at most `frames` frames, and the edges of the frames."""
     marks = some_of(run.sizes["evaluation"], frames + 1)
     edges = run.iteration.values[marks]
     shares = np.diff(run.broadcasts.values[marks], axis=0) / np.maximum(np.diff(edges)[:, None], 1)
@@ -147,9 +149,9 @@ def _without_activity(run: xarray.Dataset, part: Part, frames: int) -> tuple[dic
 
 
 def _links_at_first(experiment: Experiment) -> np.ndarray | None:
-    """The links of iteration 0 as they follow from the settings, or None where they do not.
+    """The links of the first graph, computed from the settings; None if they are not sufficient.
 
-    A file that a result names is never opened: results come from anywhere, and so do the names in them.
+    A file that is named in a result is never opened, because results may come from untrusted sources.
     """
     if experiment.graph_file:
         return None
@@ -159,13 +161,13 @@ def _links_at_first(experiment: Experiment) -> np.ndarray | None:
 
 
 def _counts(happened: np.ndarray, edges: np.ndarray) -> list[int]:
-    """In how many columns it happened in each stretch, of (step, …)."""
+    """The number of columns of (step, …) with at least one True in each group of iterations."""
     ever = np.logical_or.reduceat(happened, edges[:-1], axis=0) if len(edges) > 1 else happened[:0]
     return [int(count) for count in ever.sum(1)]
 
 
 def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The fraction of iterations in which it happened, per group: (group, …) from (step, …)."""
+    """The fraction of True values in each group of iterations: (group, …) from (step, …)."""
     if len(edges) < 2:
         return np.zeros((0, happened.shape[1]))
     sums = np.add.reduceat(happened.astype(np.int32), edges[:-1], axis=0)
@@ -175,7 +177,7 @@ def _share(happened: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def _places(
     experiment: Experiment, part: Part, steps: int, found: dict[tuple[Any, ...], np.ndarray]
 ) -> np.ndarray:
-    """Where the devices stand that are drawn."""
+    """Positions of the devices that are drawn."""
     count = len(part.devices)
     adjacency = np.zeros((count, count), bool)
     one, other = part.links.T
@@ -189,7 +191,7 @@ def _places(
 
 
 def _entered(shared: list[Any], places: np.ndarray | None) -> int | None:
-    """The index of these positions among those that runs share."""
+    """The index of these positions in the shared list, to which new ones are appended."""
     if places is None:
         return None
     packed = packed_shares(places)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _MOST_EVALUATIONS = 150
 _FEWEST_EVALUATIONS = 10
 _MOST_RATES = 120  # points of the curve of transmission times
-_POINT = 120  # characters of a point in all curves of a setting
-_NETWORKS = (  # the most of a network that is drawn; the first one that fits
+_POINT = 120  # characters per point in all curves of a setting
+_NETWORKS = (  # limits of a network that is drawn; the first that fit are used
     Limits(devices=300, links=5_000),
     Limits(devices=100, links=1_500),
     Limits(devices=30, links=300),
 )
-_FEWEST_FRAMES = 200  # frames per run; rather than fewer frames, fewer runs are shown
+_FEWEST_FRAMES = 200  # frames per run; if they do not fit, fewer runs are shown
 _SHOWN_FIRST = (
     "model",
     "dataset",
@@ -66,16 +66,14 @@ def study_values(
     """The values of one file in the page.
 
     Args:
-        grid: a sweep, or a run.
+        grid: a sweep, or a run, as `efhc_jax.load` returns it.
         name: name of the file.
         room: largest number of characters.
         tick: called after each run.
 
     Raises:
-        DataError: there is nothing to show.
+        DataError: a value on an axis of whole numbers is not one.
     """
-    if not grid.sizes["evaluation"]:
-        raise DataError("contains no evaluation, so there is nothing to report")
     grid = _whole_numbers(grid)
     experiment = Experiment.from_json(grid.attrs["experiment"])
     axes = {axis: grid[axis].values.tolist() for axis in swept(grid)}
@@ -117,7 +115,7 @@ def study_values(
 
 
 def _whole_numbers(grid: xarray.Dataset) -> xarray.Dataset:
-    """The sweep with whole numbers on each axis that has them, such as seeds, also if stored as floats.
+    """The sweep with integer axes, such as seeds, as integers even if they are stored as floats.
 
     Raises:
         DataError: a value is not a whole number.
@@ -189,8 +187,8 @@ def _add_notes(
     if parts:
         notes.append(
             f"Networks are drawn in part: {_part_in_words(parts[0])}"
-            f"{', and so on for every run' if len(parts) > 1 else ''}. These are the devices with the "
-            "fewest hops to device 0. All figures, curves and counts are those of all devices."
+            f"{', and similarly for the other runs' if len(parts) > 1 else ''}. These are the devices "
+            "with the fewest hops to device 0. All figures, curves and counts cover all devices."
         )
     between = [len(run["edges"]) for run in values["runs"].values() if run["use"] is None]
     if max(between, default=evaluations) < evaluations:
@@ -206,7 +204,7 @@ def _add_notes(
 
 
 def _part_in_words(run: dict[str, Any]) -> str:
-    """How much of a run's network is drawn."""
+    """Text on how much of a run's network is drawn."""
     whole = run["whole"]
     words = f"{len(run['weak']):,} of {whole['devices']:,} devices"
     if whole["links"] is None:

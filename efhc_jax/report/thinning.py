@@ -1,4 +1,4 @@
-"""The part of a large network that there is room to draw."""
+"""Selection of the part of a large network that is drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from efhc_jax.report.packing import some_of
 
 
 class Limits(NamedTuple):
-    """The most devices and links of a network that are drawn."""
+    """Largest numbers of devices and links of a network that are drawn."""
 
     devices: int
     links: int
@@ -19,21 +19,21 @@ class Limits(NamedTuple):
 class Part(NamedTuple):
     """The devices and links of a network that are drawn."""
 
-    devices: np.ndarray  # their numbers, in rising order
+    devices: np.ndarray  # their numbers, in increasing order
     chosen: np.ndarray  # positions of the links among all links
     links: np.ndarray  # int (link, 2), ends as positions among these devices
 
 
 def drawn_part(links: np.ndarray, devices: int, limits: Limits) -> Part:
-    """A whole network, or the devices that are the fewest hops from device 0.
+    """The whole network if it fits, or the devices that are the fewest hops from device 0.
 
-    Of the links between these, enough are kept for each device to be connected as before, and others
-    spread evenly over the rest.
+    Of the links between these devices, a spanning tree is kept, so that they stay connected, and an
+    evenly spaced selection of the others.
 
     Args:
         links: int (link, 2), the smaller device first.
-        devices: their number.
-        limits: the most that is drawn.
+        devices: number of devices.
+        limits: limits of the part that is drawn.
 
     Example:
         >>> ring = np.array([[0, 1], [0, 5], [1, 2], [2, 3], [3, 4], [4, 5]])
@@ -57,9 +57,9 @@ def drawn_part(links: np.ndarray, devices: int, limits: Limits) -> Part:
 
 
 def _by_hops(links: np.ndarray, devices: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first devices by hops from device 0, and through which each was reached, or a number below 0.
+    """The first devices by hops from device 0, and the predecessor of each; negative if it has none.
 
-    Where the network falls apart, the next part begins at its lowest device.
+    If the network is disconnected, the next component starts at its lowest device.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
