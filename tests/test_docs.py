@@ -300,5 +300,5 @@ def test_a_flag_and_its_description_stay_together(reference):
     flags = {flag.name: flag.description for group in about.groups.values() for flag in group}
     assert flags["--y STR"].startswith("Variable to plot.")
     assert flags["FILE"].startswith("Result file (netCDF), or a folder that contains one.")
-    described = reference.help_of("run").groups["experiment options"]
+    described = reference.help_of("run").groups["settings options"]
     assert all(flag.description.endswith(")") for flag in described)

@@ -75,7 +75,7 @@ def test_more_devices_than_memory_holds(graph, capsys, monkeypatch):
     monkeypatch.setattr("efhc_jax.simulation.prepare", lambda *a: pytest.fail("the work began"))
     assert main(["run", "--dataset", "synthetic", "--devices", "1000000000", "--graph", graph]) == 2
     shown = capsys.readouterr().err
-    assert shown.startswith("efhc: error: devices=1000000000: the models take ")
+    assert shown.startswith("efhc: error: devices=1000000000: a single run needs about ")
     assert "try fewer devices" in shown
 
 
