@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.ours import Ours, evaluation
 from benchmarks.peers.problem import Problem
 from efhc_jax.data import Dataset
+from efhc_jax.engine.sharding import fetch
 from efhc_jax.errors import EfhcError
-from efhc_jax.layout import fetch
 
 TOLERANCE = 1e-9  # for weights of about 1, after some iterations in 64 bits
 

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from benchmarks.timing import Contender
-from efhc_jax.layout import Layout, spread
+from efhc_jax.engine.sharding import Layout, spread
 
 PRODUCT_SIZE = 2048  # size of the square matrices whose product gives the machine's rate
 

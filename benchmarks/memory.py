@@ -82,7 +82,7 @@ def _measure(setting: Setting, folder: str) -> tuple[int, int]:
     os.environ["XDG_CACHE_HOME"] = folder  # compiling is part of the peak
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     from efhc_jax.cli import main, parse
-    from efhc_jax.memory import peak_memory
+    from efhc_jax.runs.memory import peak_memory
 
     words = [*setting.command.split(), "--out", f"{folder}/out"]
     with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -97,9 +97,9 @@ def _measure(setting: Setting, folder: str) -> tuple[int, int]:
 def _estimate(command: Run) -> int:
     """The estimate of a single run, which does not print it."""
     from efhc_jax.data import load_dataset
-    from efhc_jax.layout import choose_layout_of_one
-    from efhc_jax.memory import estimate
-    from efhc_jax.program import make_spec, record_audit, record_summary
+    from efhc_jax.engine.program import make_spec, record_audit, record_summary
+    from efhc_jax.engine.sharding import choose_layout_of_one
+    from efhc_jax.runs.memory import estimate
 
     experiment = command.experiment
     data = load_dataset(experiment.dataset)

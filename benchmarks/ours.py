@@ -11,12 +11,8 @@ import numpy as np
 
 from benchmarks.peers.problem import Problem
 from benchmarks.timing import Contender
-from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
-from efhc_jax.draws import draw_samples
-from efhc_jax.layout import choose_layout, fetch, place_runs, place_shared
-from efhc_jax.network import as_matrix, make_network
-from efhc_jax.program import (
+from efhc_jax.engine.program import (
     Samples,
     Spec,
     advance,
@@ -26,8 +22,12 @@ from efhc_jax.program import (
     make_spec,
     record_summary,
 )
-from efhc_jax.scenario import Hyper, prepare, stack
-from efhc_jax.step import State
+from efhc_jax.engine.sharding import choose_layout, fetch, place_runs, place_shared
+from efhc_jax.engine.step import State
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.network.slots import as_matrix, make_network
+from efhc_jax.randomness.draws import draw_samples
+from efhc_jax.runs.prepare import Hyper, prepare, stack
 
 
 class Ours(NamedTuple):

@@ -12,55 +12,55 @@ TYPE_CHECKING = False  # importing typing for it would cost more than all the re
 if TYPE_CHECKING:
     from typing import Any
 
-    from efhc_jax.analysis import at_budget, compare, interval
-    from efhc_jax.audits import audit, suggest_r
-    from efhc_jax.config import Experiment
     from efhc_jax.data import Dataset, load_dataset
+    from efhc_jax.engine.mixing import metropolis_weights, mix, transition_matrix, used_links
     from efhc_jax.errors import DataError, EfhcError, ExperimentError
-    from efhc_jax.graphs import GRAPHS, from_networkx
-    from efhc_jax.mixing import metropolis_weights, mix, transition_matrix, used_links
+    from efhc_jax.experiment.experiment import Experiment
     from efhc_jax.models import MODELS, make_model
     from efhc_jax.models.base import Model
     from efhc_jax.models.flax_nnx import from_nnx
-    from efhc_jax.plots import plot
+    from efhc_jax.network.topologies import GRAPHS, from_networkx
+    from efhc_jax.plotting.plots import plot
     from efhc_jax.policies import POLICIES, Policy, Situation
-    from efhc_jax.results import load, save
-    from efhc_jax.simulation import DivergedError, simulate
-    from efhc_jax.sweeps import sweep
-    from efhc_jax.verification import verify
+    from efhc_jax.results.files import load, save
+    from efhc_jax.results.statistics import at_budget, compare, interval
+    from efhc_jax.runs.simulation import DivergedError, simulate
+    from efhc_jax.runs.sweeps import sweep
+    from efhc_jax.runs.verification import verify
+    from efhc_jax.theory.audits import audit, suggest_r
 
 _HOMES = {
-    "Experiment": "config",
+    "Experiment": "experiment.experiment",
     "Dataset": "data",
     "load_dataset": "data",
     "DataError": "errors",
     "EfhcError": "errors",
     "ExperimentError": "errors",
-    "GRAPHS": "graphs",
-    "from_networkx": "graphs",
-    "metropolis_weights": "mixing",
-    "mix": "mixing",
-    "transition_matrix": "mixing",
-    "used_links": "mixing",
+    "GRAPHS": "network.topologies",
+    "from_networkx": "network.topologies",
+    "metropolis_weights": "engine.mixing",
+    "mix": "engine.mixing",
+    "transition_matrix": "engine.mixing",
+    "used_links": "engine.mixing",
     "MODELS": "models",
     "make_model": "models",
     "Model": "models.base",
     "from_nnx": "models.flax_nnx",
-    "plot": "plots",
+    "plot": "plotting.plots",
     "POLICIES": "policies",
     "Policy": "policies",
     "Situation": "policies",
-    "load": "results",
-    "save": "results",
-    "at_budget": "analysis",
-    "audit": "audits",
-    "suggest_r": "audits",
-    "compare": "analysis",
-    "interval": "analysis",
-    "sweep": "sweeps",
-    "DivergedError": "simulation",
-    "simulate": "simulation",
-    "verify": "verification",
+    "load": "results.files",
+    "save": "results.files",
+    "at_budget": "results.statistics",
+    "audit": "theory.audits",
+    "suggest_r": "theory.audits",
+    "compare": "results.statistics",
+    "interval": "results.statistics",
+    "sweep": "runs.sweeps",
+    "DivergedError": "runs.simulation",
+    "simulate": "runs.simulation",
+    "verify": "runs.verification",
 }
 
 __all__ = sorted(_HOMES)

@@ -6,7 +6,7 @@ Run it with: python examples/add_graph.py
 import numpy as np
 
 import efhc_jax as efhc
-from efhc_jax.graphs import NetworkSettings
+from efhc_jax.network.topologies import NetworkSettings
 
 
 def two_rooms(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:

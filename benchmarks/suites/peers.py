@@ -86,7 +86,7 @@ def measure_here(work: Work) -> dict[str, Any]:
     from benchmarks.data import images_of_paper
     from benchmarks.limits import iteration_flops, pass_bytes
     from benchmarks.ours import batch_of, one_run, problem_of
-    from efhc_jax.paper.settings import curves
+    from efhc_jax.papers.efhc.settings import curves
 
     data = images_of_paper(max(work.test_images, 1), work.full_data)
     experiment = curves(work.model, "paper").experiment

@@ -99,7 +99,7 @@ def measure_here(wanted: list[Point], rounds: int) -> dict[str, Any]:
     """The same in this process."""
     from benchmarks.limits import matrix_products, product_flops
     from benchmarks.timing import alternate
-    from efhc_jax.layout import choose_layout
+    from efhc_jax.engine.sharding import choose_layout
 
     layout = choose_layout(1, 1)
     products = alternate(matrix_products(layout), rounds)
@@ -123,7 +123,7 @@ def _measure_point(point: Point, rounds: int, product_rate: float) -> dict[str, 
     from benchmarks.limits import iteration_flops, pass_over_models
     from benchmarks.ours import batch_of, one_run
     from benchmarks.timing import alternate
-    from efhc_jax.config import Experiment
+    from efhc_jax.experiment.experiment import Experiment
 
     data = random_images(point.side, point.samples)
     experiment = Experiment(
@@ -172,9 +172,9 @@ def random_links(devices: int, degree: int = DEGREE) -> np.ndarray:
 def time_grid() -> dict[str, Any]:
     """The times of the 4 × 3 × 3 × 2 × 5 grid, run with compilation and then without."""
     from benchmarks.data import images_of_paper
-    from efhc_jax.config import Experiment
-    from efhc_jax.program import advance
-    from efhc_jax.sweeps import Grid, sweep
+    from efhc_jax.engine.program import advance
+    from efhc_jax.experiment.experiment import Experiment
+    from efhc_jax.runs.sweeps import Grid, sweep
 
     axes: dict[str, Any] = {
         "policy": ["efhc", "gt", "zt", "rg"],

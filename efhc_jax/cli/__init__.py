@@ -27,9 +27,9 @@ from efhc_jax.cli.run import Run, Settings
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.cli.verify import Verify
 from efhc_jax.cli.words import check_words
-from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
-from efhc_jax.texts import printable
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.text.printing import printable
 
 COMMANDS = {
     "run": Run,

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from efhc_jax.cli.flags import OptionalFile
-from efhc_jax.texts import print_text
+from efhc_jax.text.printing import print_text
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Animate:
 
     def execute(self) -> None:
         """Draw the animation and write it."""
-        from efhc_jax.activity import one_run
-        from efhc_jax.animation import animate
         from efhc_jax.cli.plot import choices
-        from efhc_jax.figures import only
-        from efhc_jax.plots import selected
-        from efhc_jax.results import load, result_file
+        from efhc_jax.plotting.animation import animate
+        from efhc_jax.plotting.figures import only
+        from efhc_jax.plotting.plots import selected
+        from efhc_jax.results.activity import one_run
+        from efhc_jax.results.files import load, result_file
 
         file = result_file(self.file)
         grid = load(file)

@@ -28,13 +28,13 @@ class Audit:
         from rich.console import Console
         from rich.table import Table
 
-        from efhc_jax.audits import audit, schedule_of
         from efhc_jax.cli.startup import start_jax
-        from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset
-        from efhc_jax.figures import describe, draw_convergence, save_figure
-        from efhc_jax.results import load, result_file
-        from efhc_jax.texts import in_table, print_text
+        from efhc_jax.experiment.experiment import Experiment
+        from efhc_jax.plotting.figures import describe, draw_convergence, save_figure
+        from efhc_jax.results.files import load, result_file
+        from efhc_jax.text.printing import in_table, print_text
+        from efhc_jax.theory.audits import audit, schedule_of
 
         if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from efhc_jax.cli.flags import Folder
 from efhc_jax.errors import ExperimentError
-from efhc_jax.files import output_folder, written_whole
-from efhc_jax.texts import print_text
+from efhc_jax.storage.files import output_folder, written_whole
+from efhc_jax.text.printing import print_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +57,7 @@ class Bench:
 
         from benchmarks.pictures import draw
         from benchmarks.report import as_markdown, as_table, sheets
-        from efhc_jax.figures import save_figure
+        from efhc_jax.plotting.figures import save_figure
 
         for sheet in sheets(report):
             console.print(as_table(sheet))

@@ -22,7 +22,7 @@ class Data:
         from rich.table import Table
 
         from efhc_jax.data import describe, fetch
-        from efhc_jax.texts import in_table, print_text
+        from efhc_jax.text.printing import in_table, print_text
 
         console = Console()
         if self.fetch:

@@ -18,8 +18,8 @@ class Doctor:
         from rich.table import Table
 
         from efhc_jax.cli.startup import start_jax
-        from efhc_jax.diagnosis import diagnose, verdict
-        from efhc_jax.texts import in_table, print_text
+        from efhc_jax.runs.diagnosis import diagnose, verdict
+        from efhc_jax.text.printing import in_table, print_text
 
         start_jax()
         console = Console()

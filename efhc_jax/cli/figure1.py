@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFolder
-from efhc_jax.texts import print_text
+from efhc_jax.text.printing import print_text
 
 if TYPE_CHECKING:
     import xarray
@@ -44,9 +44,9 @@ class Figure1:
         from efhc_jax.cli.startup import notes, one_device_a_core, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.errors import ExperimentError
-        from efhc_jax.interrupts import stop_requests
-        from efhc_jax.paper import settings
-        from efhc_jax.sweeps import Grid, predict, sweep
+        from efhc_jax.papers.efhc import settings
+        from efhc_jax.runs.interrupts import stop_requests
+        from efhc_jax.runs.sweeps import Grid, predict, sweep
 
         if self.seeds is not None and self.seeds < 2:
             raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")
@@ -76,10 +76,15 @@ class Figure1:
         self._finish()
 
     def _finish(self) -> None:
-        from efhc_jax.figures import save_figure
-        from efhc_jax.files import written_whole
-        from efhc_jax.paper.claims import as_json, as_markdown, claims_of_connectivity, claims_of_curves
-        from efhc_jax.paper.figure import draw_figure1
+        from efhc_jax.papers.efhc.claims import (
+            as_json,
+            as_markdown,
+            claims_of_connectivity,
+            claims_of_curves,
+        )
+        from efhc_jax.papers.efhc.figure import draw_figure1
+        from efhc_jax.plotting.figures import save_figure
+        from efhc_jax.storage.files import written_whole
 
         parts = finished_parts(self.out)
         figure = draw_figure1(parts)
@@ -101,8 +106,8 @@ class Figure1:
 
 def finished_parts(out: Path) -> dict[str, dict[str, xarray.Dataset]]:
     """The finished sweeps of the figure in the folder, by classifier."""
-    from efhc_jax.paper.settings import CLASSIFIERS
-    from efhc_jax.results import load
+    from efhc_jax.papers.efhc.settings import CLASSIFIERS
+    from efhc_jax.results.files import load
 
     parts: dict[str, dict[str, xarray.Dataset]] = {}
     for classifier in CLASSIFIERS:

@@ -11,7 +11,7 @@ import tyro
 
 from efhc_jax.cli.flags import OptionalFile
 from efhc_jax.errors import ExperimentError
-from efhc_jax.texts import print_text
+from efhc_jax.text.printing import print_text
 
 Word = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
@@ -48,9 +48,9 @@ class Plot:
 
     def execute(self) -> None:
         """Draw the figure and write it."""
-        from efhc_jax.figures import save_figure
-        from efhc_jax.plots import plot
-        from efhc_jax.results import load, result_file
+        from efhc_jax.plotting.figures import save_figure
+        from efhc_jax.plotting.plots import plot
+        from efhc_jax.results.files import load, result_file
 
         file = result_file(self.file)
         out = self.out or file.with_suffix(".png")

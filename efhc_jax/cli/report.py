@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from efhc_jax.texts import print_text
+from efhc_jax.text.printing import print_text
 
 Files = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE …")]
 

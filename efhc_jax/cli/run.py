@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
-from efhc_jax.config import Experiment
-from efhc_jax.docstrings import documentation
-from efhc_jax.files import output_folder, written_whole
-from efhc_jax.locks import held
-from efhc_jax.texts import in_table, print_text
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.storage.files import output_folder, written_whole
+from efhc_jax.storage.locks import held
+from efhc_jax.text.docstrings import documentation
+from efhc_jax.text.printing import in_table, print_text
 
 if TYPE_CHECKING:
     import xarray
     from rich.table import Table
 
-    from efhc_jax.loggers import Logger
+    from efhc_jax.runs.loggers import Logger
 
 
 def _settings() -> type:
@@ -71,13 +71,13 @@ class Run:
 
     def execute(self) -> None:
         """Run the simulation, then store, plot and print the results."""
-        from efhc_jax.checkpoint import Checkpoints
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.data import load_dataset
-        from efhc_jax.interrupts import stop_requests
-        from efhc_jax.ownership import owner
-        from efhc_jax.results import check_holds_no_more, file_stem
-        from efhc_jax.simulation import Control, DivergedError, simulate
+        from efhc_jax.results.files import check_holds_no_more, file_stem
+        from efhc_jax.runs.identity import owner
+        from efhc_jax.runs.interrupts import stop_requests
+        from efhc_jax.runs.simulation import Control, DivergedError, simulate
+        from efhc_jax.storage.checkpoints import Checkpoints
 
         start_jax()
 
@@ -123,8 +123,8 @@ class Run:
 
     @contextlib.contextmanager
     def _logger(self) -> Iterator[Logger | None]:
-        from efhc_jax.loggers import make_logger
-        from efhc_jax.results import file_stem
+        from efhc_jax.results.files import file_stem
+        from efhc_jax.runs.loggers import make_logger
 
         if self.log is None:
             yield None
@@ -136,8 +136,8 @@ class Run:
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
 
-        from efhc_jax.figures import draw_run, save_figure
-        from efhc_jax.results import file_stem, save
+        from efhc_jax.plotting.figures import draw_run, save_figure
+        from efhc_jax.results.files import file_stem, save
 
         stem = file_stem(self.experiment)
         written = [save(result, self.out / f"{stem}.nc")]
@@ -166,7 +166,7 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
 
 def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
     """Names and values of the most important metrics."""
-    from efhc_jax.memory import gigabytes, peak_memory
+    from efhc_jax.runs.memory import gigabytes, peak_memory
 
     steps = result.sizes["step"]
     lines = [("iterations", f"{steps:,}")]

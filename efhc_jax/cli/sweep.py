@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
-from efhc_jax.config import Experiment, first_values, sweep_from_toml
-from efhc_jax.docstrings import documentation
 from efhc_jax.errors import ExperimentError
-from efhc_jax.texts import in_table, print_text
+from efhc_jax.experiment.experiment import Experiment, first_values, sweep_from_toml
+from efhc_jax.text.docstrings import documentation
+from efhc_jax.text.printing import in_table, print_text
 
 if TYPE_CHECKING:
     import xarray
@@ -85,7 +85,7 @@ class Sweep:
     def execute(self) -> int:
         """Run the sweep, then store, plot and print the results; 1 if runs diverged."""
         from efhc_jax.cli.startup import join_job, notes, one_device_a_core, start_jax
-        from efhc_jax.interrupts import stop_requests
+        from efhc_jax.runs.interrupts import stop_requests
 
         experiment, axes = self.plan()
         if self.distributed:
@@ -95,7 +95,7 @@ class Sweep:
         import jax
 
         from efhc_jax.data import load_dataset
-        from efhc_jax.sweeps import Grid, check_grid, predict, sweep
+        from efhc_jax.runs.sweeps import Grid, check_grid, predict, sweep
 
         grid = Grid.of(experiment, axes, self.nested)
         check_grid(grid, given=list(experiment.to_dict()))
@@ -168,7 +168,7 @@ class Sweep:
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
 
-        from efhc_jax.figures import draw_curves, save_figure, swept
+        from efhc_jax.plotting.figures import draw_curves, save_figure, swept
 
         Console().print(sweep_table(result))
         written = [self.out / "sweep.nc"]
@@ -189,8 +189,8 @@ def sweep_table(result: xarray.Dataset) -> Any:
     import numpy as np
     from rich.table import Table
 
-    from efhc_jax.analysis import interval, per_run
-    from efhc_jax.figures import LOOKS, swept
+    from efhc_jax.plotting.figures import LOOKS, swept
+    from efhc_jax.results.statistics import interval, per_run
 
     axes = [axis for axis in swept(result) if axis != "seed"]
     seeds = result.sizes.get("seed", 1)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from efhc_jax.cli.flags import OptionalFile, OptionalFolder
-from efhc_jax.texts import print_text
+from efhc_jax.text.printing import print_text
 
 if TYPE_CHECKING:
-    from efhc_jax.verification import Difference, Verification
+    from efhc_jax.runs.verification import Difference, Verification
 
 _MOST_LINES = 20
 
@@ -36,10 +36,10 @@ class Verify:
     def execute(self) -> int:
         """Repeat the runs, compare, and print."""
         from efhc_jax.cli.startup import cpu_devices, start_jax
-        from efhc_jax.config import Experiment
         from efhc_jax.data import load_dataset
-        from efhc_jax.results import axes_of, load, result_files
-        from efhc_jax.verification import verify
+        from efhc_jax.experiment.experiment import Experiment
+        from efhc_jax.results.files import axes_of, load, result_files
+        from efhc_jax.runs.verification import verify
 
         files = result_files([self.file])
         results = [load(file) for file in files]

@@ -10,12 +10,12 @@ import re
 import shlex
 from typing import NamedTuple
 
-from efhc_jax.axes import NOT_AXES
 from efhc_jax.cli.run import Run
 from efhc_jax.cli.sweep import Sweep
-from efhc_jax.config import Experiment
 from efhc_jax.errors import ExperimentError
-from efhc_jax.names import ALIASES, meant_field, other_fields
+from efhc_jax.experiment.axes import NOT_AXES
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.text.names import ALIASES, meant_field, other_fields
 
 SETTINGS = {field.name: str(field.type) for field in dataclasses.fields(Experiment)}
 

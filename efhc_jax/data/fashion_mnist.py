@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from efhc_jax.caches import cache_folder
 from efhc_jax.data import tfds
 from efhc_jax.data.dataset import Dataset
 from efhc_jax.data.idx import (
@@ -34,7 +33,8 @@ from efhc_jax.data.idx import (
 )
 from efhc_jax.data.npz import read_npz, write_npz
 from efhc_jax.errors import DataError
-from efhc_jax.locks import held
+from efhc_jax.storage.caches import cache_folder
+from efhc_jax.storage.locks import held
 
 NAME = "fashion_mnist"
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")

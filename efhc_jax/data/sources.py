@@ -8,7 +8,7 @@ from typing import NamedTuple
 from efhc_jax.data import fashion_mnist, mini, synthetic
 from efhc_jax.data.dataset import Dataset, check_dataset
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.names import known_name
+from efhc_jax.text.names import known_name
 
 ADD_YOUR_OWN = (
     "for data of your own give a Dataset as `data=` in Python, or add it to efhc_jax.data.DATASETS "

@@ -7,9 +7,9 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from efhc_jax.config import FAMILIES, Experiment, as_stored
 from efhc_jax.data import DATASETS
-from efhc_jax.effects import DECIDING, why_no_effect
+from efhc_jax.experiment.effects import DECIDING, why_no_effect
+from efhc_jax.experiment.experiment import FAMILIES, Experiment, as_stored
 
 if TYPE_CHECKING:
     import xarray

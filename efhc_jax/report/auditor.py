@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from efhc_jax.audits import audit, least_loss
-from efhc_jax.config import Experiment
 from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError
-from efhc_jax.results import data_of
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.results.files import data_of
+from efhc_jax.theory.audits import audit, least_loss
 
 if TYPE_CHECKING:
     import xarray

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from efhc_jax.errors import DataError
-from efhc_jax.paper.settings import CLASSIFIERS
+from efhc_jax.papers.efhc.settings import CLASSIFIERS
 
 _SWEEPS = {f"{classifier}-{kind}" for classifier in CLASSIFIERS for kind in ("curves", "connectivity")}
 _TEXTS = ("classifier", "panel", "statement", "quantity", "verdict")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from efhc_jax.texts import printable
+from efhc_jax.text.printing import printable
 
 
 def plain(values: Any) -> Any:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from efhc_jax.activity import Activity, activity_of, weak_devices
-from efhc_jax.config import Experiment
 from efhc_jax.errors import EfhcError
-from efhc_jax.places import first_graph, places_of
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.plotting.positions import first_graph, places_of
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.packing import numbers, packed_bits, packed_shares, some_of, stretches
 from efhc_jax.report.thinning import Limits, Part, drawn_part
+from efhc_jax.results.activity import Activity, activity_of, weak_devices
 
 if TYPE_CHECKING:
     import xarray

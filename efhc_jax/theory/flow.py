@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from efhc_jax.connectivity import broadcast_waits, connection_window, graphs_of, promised_window
+from efhc_jax.network.connectivity import broadcast_waits, connection_window, graphs_of, promised_window
 from efhc_jax.theory.findings import UNKNOWN, Finding
 
 

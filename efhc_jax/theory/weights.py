@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from efhc_jax.connectivity import distinct, graphs_of
+from efhc_jax.network.connectivity import distinct, graphs_of
 from efhc_jax.theory.findings import ROUNDING, Finding, Verdict, blocks
 
 

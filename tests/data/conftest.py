@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from small_set import SmallSet, write_small
 
 from efhc_jax.data import fashion_mnist, mini
 from efhc_jax.data.idx import Pixels
 from efhc_jax.data.npz import read_npz
+from small_set import SmallSet, write_small
 
 
 @pytest.fixture(autouse=True)

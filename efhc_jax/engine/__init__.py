@@ -1,0 +1,1 @@
+"""The compiled program: Algorithm 1, and the batches of runs around it."""

@@ -1,0 +1,151 @@
+"""Averaging of models: links in use, Metropolis weights, and the transition matrix P(k).
+
+Links are stored in slots (see `network.py`); without `neighbors` they are plain matrices.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+from efhc_jax.engine.sharding import on_own_rows
+from efhc_jax.network.slots import behind_slots
+
+_WRITTEN_OUT = 16  # devices up to which the product with P is written out
+_BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
+
+Neighbors = Int[Array, "device slot"] | None
+
+
+def used_links(
+    adjacency: Bool[Array, "device slot"],
+    previous: Bool[Array, "device slot"],
+    fired: Bool[Array, "device"],
+    neighbors: Neighbors = None,
+) -> Bool[Array, "device slot"]:
+    """Links that carry parameters now: an end fired, or the link is new (Events 1 and 2).
+
+    v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1))
+    """
+    appeared = adjacency & ~previous
+    return adjacency & (fired[:, None] | behind_slots(fired, neighbors) | appeared)
+
+
+def metropolis_weights(
+    adjacency: Bool[Array, "device slot"], neighbors: Neighbors = None
+) -> Float[Array, "device slot"]:
+    """Metropolis weights of each physical link, from the degrees of its ends; 0 without a link.
+
+    β_ij = min(1 / (1 + d_i), 1 / (1 + d_j))
+
+    Example:
+        >>> path = jnp.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
+        >>> metropolis_weights(path)[0].tolist()
+        [0.0, 0.3333333432674408, 0.0]
+    """
+    adjacency = jnp.asarray(adjacency, bool)
+    own = 1 / (1 + adjacency.sum(1))
+    return jnp.where(adjacency, jnp.minimum(own[:, None], behind_slots(own, neighbors)), 0)
+
+
+def transition_matrix(
+    adjacency: Bool[Array, "device device"], used_links: Bool[Array, "device device"]
+) -> Float[Array, "device device"]:
+    """P(k): Metropolis weights on the links in use, and the rest of each row on its diagonal.
+
+    p_ij = β_ij·v_ij for i ≠ j, p_ii = 1 − Σ_{j≠i} p_ij: symmetric and doubly stochastic.
+    """
+    weights = jnp.where(used_links, metropolis_weights(adjacency), 0)
+    return weights + jnp.diag(1 - weights.sum(1))
+
+
+def mix(
+    transition: Float[Array, "device device"], weights: Float[Array, "device *parameters"]
+) -> Float[Array, "device *parameters"]:
+    """The product P·W.
+
+    For few devices it is written out as sums, which the compiler fuses with the following operations;
+    this is faster than a matrix product. Otherwise it is computed in full precision, because
+    accelerators use a lower one by default.
+    """
+    devices = len(weights)
+    if devices <= _WRITTEN_OUT:
+        return functools.reduce(
+            operator.add, (for_each(transition[:, j], weights) * weights[j] for j in range(devices))
+        )
+    flat = weights.reshape(devices, -1)
+    mixed = jnp.matmul(transition, flat, precision=jax.lax.Precision.HIGHEST)
+    return mixed.reshape(weights.shape)
+
+
+def for_each(
+    values: Shaped[Array, "device"], weights: Float[Array, "device *parameters"]
+) -> Shaped[Array, "device *ones"]:
+    """One value per device, in a shape that broadcasts over the parameters of the device."""
+    return values.reshape(-1, *(1 for _ in weights.shape[1:]))
+
+
+def mix_neighbors(
+    link_weights: Float[Array, "device slot"],
+    weights: Float[Array, "device *parameters"],
+    neighbors: Int[Array, "device slot"],
+    everyone: Float[Array, "other *parameters"] | None = None,
+) -> Float[Array, "device *parameters"]:
+    """P·W over neighbour lists: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device in slot s.
+
+    A few devices are mixed at a time, so that the gathered models stay in the cache.
+
+    Args:
+        link_weights: p_is.
+        weights: the models of these devices.
+        neighbors: the devices in the slots.
+        everyone: the models of all devices, if `weights` has only some of them.
+    """
+    others = weights if everyone is None else everyone
+
+    def one(device: tuple[Array, Array, Array]) -> Array:
+        own, shares, behind = device
+        near = (shares[slot] * others[behind[slot]] for slot in range(len(behind)))
+        return functools.reduce(operator.add, near, (1 - shares.sum()) * own)
+
+    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
+    devices = (weights, link_weights, neighbors)
+    return jax.lax.map(one, devices, batch_size=min(together, len(weights)))
+
+
+def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
+    """`mix_neighbors` for the devices of one accelerator."""
+    everyone = jax.lax.all_gather(weights, "rows", tiled=True)
+    return mix_neighbors(link_weights, weights, neighbors, everyone)
+
+
+def average(
+    weights: Float[Array, "device *parameters"],
+    adjacency: Bool[Array, "device slot"],
+    used: Bool[Array, "device slot"],
+    coordinated: Bool[Array, ""],
+    neighbors: Neighbors = None,
+    rows: Mesh | None = None,
+) -> Float[Array, "device *parameters"]:
+    """P(k)·W: over the links in use, or over all devices if there is a coordinator (Event 3).
+
+    Args:
+        weights: W.
+        adjacency: all links.
+        used: links that carry parameters.
+        coordinated: whether there is a coordinator.
+        neighbors: the devices in the slots; None for a matrix.
+        rows: the accelerators that the devices are distributed over, if any.
+    """
+    if neighbors is None:
+        transition = transition_matrix(adjacency, used)
+        return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
+    link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
+    mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
+    mixed = mixing(link_weights, weights, neighbors)
+    return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)

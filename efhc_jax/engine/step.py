@@ -1,0 +1,195 @@
+"""One iteration of EF-HC in matrix form, in the order of Algorithm 1 of the paper.
+
+W(k+1) = P(k)·W(k) − α(k)·G(k)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float, Int, UInt8
+
+from efhc_jax.engine.mixing import average, for_each, used_links
+from efhc_jax.engine.schedules import power_decay
+from efhc_jax.models.base import Model, normalise
+from efhc_jax.network.dynamics import Memory
+from efhc_jax.network.slots import behind_slots
+from efhc_jax.policies import Policy, Situation
+from efhc_jax.resources.bandwidth import transmission_time, upload_time
+from efhc_jax.runs.prepare import Hyper
+
+
+class Rules(NamedTuple):
+    """Static settings of the compiled program."""
+
+    model: Model
+    policies: tuple[Policy, ...]
+    norm_order: float  # q
+    rows: Mesh | None = None  # the accelerators that the devices are distributed over, if any
+
+
+class State(NamedTuple):
+    """The state that the next iteration needs."""
+
+    weights: Float[Array, "device *parameters"]  # W(k)
+    last_broadcast: Float[Array, "device *parameters"]  # Ŵ(k)
+    deviation: Float[Array, "device"]  # e(k), the distance of W(k) from Ŵ(k)
+    adjacency: Bool[Array, "device slot"]  # A(k−1)
+    broadcasts: Int[Array, "device"]  # number of broadcasts so far
+    memory: Memory  # memory of the network's dynamics
+
+
+class Inputs(NamedTuple):
+    """Inputs of iteration k."""
+
+    iteration: Int[Array, ""]  # k
+    adjacency: Bool[Array, "device slot"]  # A(k)
+    training: Bool[Array, "device"]  # devices that take a gradient step
+    images: UInt8[Array, "device batch height width"]
+    labels: Int[Array, "device batch"]
+    coin: Float[Array, "device"]  # uniform on [0, 1)
+
+
+class Info(NamedTuple):
+    """Diagnostics of iteration k. Those that a run does not record cost nothing."""
+
+    fired: Bool[Array, "device"]  # v_i(k)
+    used_links: Bool[Array, "device slot"]  # v_ij(k)
+    deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
+    transmission_time: Float[Array, ""]
+    new_links: Bool[Array, "device slot"]  # links used only because they are new (Event 1)
+    new_link_time: Float[Array, ""]  # their part of the transmission time
+    gradient_norm: Float[Array, "device"]  # ‖g_i‖₂
+    largest_gradient: Float[Array, "device"]  # ‖g_i‖∞
+    train_loss: Float[Array, ""]  # mean over devices, at W(k)
+
+
+def start(
+    weights: Float[Array, "device *parameters"],
+    adjacency: Bool[Array, "device slot"],
+    memory: Memory | None = None,
+) -> State:
+    """The state before the first iteration: Ŵ(0) = W(0), and no link of A(0) is new."""
+    devices = len(weights)
+    still, idle = jnp.zeros(devices, weights.dtype), jnp.zeros(devices, jnp.int32)
+    return State(weights, weights, still, adjacency, idle, memory or {})
+
+
+def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[State, Info]:
+    """Advance all devices by one iteration."""
+    weights, last_broadcast = state.weights, state.last_broadcast
+    rate = power_decay(*hyper.learning_rate)(inputs.iteration)
+
+    # Event 2: devices that have moved far enough from their last broadcast fire.
+    situation = Situation(
+        iteration=inputs.iteration,
+        deviation=state.deviation,
+        decay=rate,  # γ = α
+        r=hyper.r,
+        bandwidth=hyper.bandwidth,
+        coin=inputs.coin,
+        broadcasts=state.broadcasts,
+    )
+    choice = _decide(rules.policies, hyper.policy, situation)
+
+    # Event 1: a new link is used even if neither end fires.
+    known = jnp.where(choice.uses_new_links, state.adjacency, inputs.adjacency)
+    links = used_links(inputs.adjacency, known, choice.fired, hyper.neighbors) & ~choice.coordinated
+
+    # Event 3: average over the links in use, or over all devices if there is a coordinator.
+    mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors, rules.rows)
+
+    # Event 4: gradient step, with the gradient at the models before averaging.
+    loss, gradient = loss_and_gradient(rules.model, weights, inputs.images, inputs.labels)
+    gradient = jnp.where(for_each(inputs.training, gradient), gradient, 0)
+    new_weights = mixed - rate * gradient
+    new_broadcast = jnp.where(for_each(choice.fired, weights), weights, last_broadcast)
+    new = State(
+        weights=new_weights,
+        last_broadcast=new_broadcast,
+        # Computed here and not in the next iteration, because both are in use here anyway.
+        deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
+        adjacency=inputs.adjacency,
+        broadcasts=state.broadcasts + choice.fired,
+        memory=state.memory,
+    )
+    size = rules.model.size
+    time = jnp.where(
+        choice.coordinated,
+        upload_time(hyper.bandwidth, size),
+        transmission_time(links, inputs.adjacency, hyper.bandwidth, size),
+    )
+    by_nobody = ~(choice.fired[:, None] | behind_slots(choice.fired, hyper.neighbors))
+    return new, Info(
+        fired=choice.fired,
+        used_links=links,
+        deviation=state.deviation,
+        transmission_time=time,
+        new_links=links & by_nobody,
+        new_link_time=transmission_time(links & by_nobody, inputs.adjacency, hyper.bandwidth, size),
+        gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=parameters_of(gradient))),
+        largest_gradient=jnp.max(jnp.abs(gradient), axis=parameters_of(gradient)),
+        train_loss=jnp.mean(loss),
+    )
+
+
+def normalised_distance(
+    weights: Float[Array, "device *parameters"],
+    reference: Float[Array, "device *parameters"],
+    order: float,
+) -> Float[Array, "device"]:
+    """n^(-1/q)·‖w_i − ŵ_i‖_q of each row: the q-mean of the absolute differences."""
+    difference = jnp.abs(weights - reference)
+    axes = parameters_of(weights)
+    if order == 1:
+        return jnp.mean(difference, axis=axes)
+    if order == 2:
+        return jnp.sqrt(jnp.mean(difference**2, axis=axes))
+    largest = jnp.max(difference, axis=axes)
+    if math.isinf(order):
+        return largest
+    # Powers of small numbers vanish in 32 bits, so they are taken relative to the largest entry.
+    scale = jnp.where(largest > 0, largest, 1)
+    relative = difference / for_each(scale, weights)
+    return scale * jnp.mean(relative**order, axis=axes) ** (1 / order)
+
+
+def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...]:
+    """The axes of a device's parameters."""
+    return tuple(range(1, weights.ndim))
+
+
+class _Choice(NamedTuple):
+    fired: Bool[Array, "device"]
+    uses_new_links: Bool[Array, ""]
+    coordinated: Bool[Array, ""]
+
+
+def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Situation) -> _Choice:
+    """The decision of the chosen policy.
+
+    All policies are evaluated, because they are cheap and the choice may differ between the runs of a
+    batch.
+    """
+    fired = jnp.stack([policy.fires(situation) for policy in policies])
+    new_links = jnp.array([policy.uses_new_links for policy in policies])
+    coordinated = jnp.array([policy.coordinated for policy in policies])
+    return _Choice(fired[chosen], new_links[chosen], coordinated[chosen])
+
+
+def loss_and_gradient(
+    model: Model,
+    weights: Float[Array, "device *parameters"],
+    images: UInt8[Array, "device batch height width"],
+    labels: Int[Array, "device batch"],
+) -> tuple[Float[Array, "device"], Float[Array, "device *parameters"]]:
+    """Each device's loss on its own mini-batch, and its gradient: the rows of G(k)."""
+
+    def objective(row: Array, images: Array, labels: Array) -> Array:
+        return jnp.mean(model.loss(model.logits(row, normalise(images)), labels))
+
+    return jax.vmap(jax.value_and_grad(objective))(weights, images, labels)

@@ -1,0 +1,1 @@
+"""Which devices can reach each other: topologies, dynamics, and their storage."""

@@ -1,0 +1,1 @@
+"""Results: datasets, files, statistics."""

@@ -1,0 +1,1 @@
+"""The host side: from an experiment to a result."""

@@ -1,0 +1,121 @@
+"""Digests of the code of members that users register, so that a change of it is noticed.
+
+A digest covers a function's own code, the values that it closes over, and what it uses from its own
+module. Other modules count as packages, which do not change between a stop and a resumption.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from efhc_jax.data.splits import SPLITS
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.models import MODELS
+from efhc_jax.network.topologies import GRAPHS
+from efhc_jax.policies import POLICIES
+
+_REGISTRIES: dict[str, dict[str, Any]] = {
+    "model": MODELS,
+    "policy": POLICIES,
+    "graph": GRAPHS,
+    "split": SPLITS,
+}
+
+
+def member_digests(experiments: Iterable[Experiment]) -> dict[str, str]:
+    """Digests of the members of these experiments that are not part of the package.
+
+    Each begins with the version of Python, without which digests cannot be compared.
+    """
+    used = {(family, getattr(e, family)) for e in experiments for family in _REGISTRIES}
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {
+        f"{family} {name!r}": f"{version}:{code_digest(_REGISTRIES[family][name])}"
+        for family, name in sorted(used)
+        if name in _REGISTRIES[family] and not _is_ours(_REGISTRIES[family][name])
+    }
+
+
+def code_digest(member: Any) -> str:
+    """Digest of a function, a class, or a tuple with functions.
+
+    Example:
+        >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 1)
+        True
+        >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 2)
+        False
+    """
+    digest = hashlib.sha256()
+    for piece in _pieces(member, {}):
+        digest.update(len(piece).to_bytes(8, "little") + piece)
+    return digest.hexdigest()[:16]
+
+
+def _is_ours(member: Any) -> bool:
+    """Whether a member is part of the package, whose version is compared."""
+    function = getattr(member, "fires", member)
+    if isinstance(function, str):
+        return True
+    name = getattr(function, "__qualname__", "<locals>")
+    return str(getattr(function, "__module__", "")).startswith("efhc_jax.") and "<locals>" not in name
+
+
+def _pieces(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
+    """All that distinguishes a value, in a fixed order."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, types.EllipsisType)):
+        yield repr(value).encode(errors="backslashreplace")
+        return
+    if id(value) in seen:
+        return
+    seen[id(value)] = value  # kept, so that no other object has its id
+    yield type(value).__name__.encode()
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _pieces(part, seen)
+    elif isinstance(value, (set, frozenset)):
+        yield repr(sorted(map(repr, value))).encode()
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield repr(key).encode(errors="backslashreplace")
+            yield from _pieces(part, seen)
+    elif isinstance(value, types.CodeType):
+        yield value.co_code
+        yield from _pieces(value.co_names, seen)
+        for constant in value.co_consts:
+            yield from _pieces(constant, seen)
+    elif isinstance(value, types.FunctionType):
+        yield from _pieces((value.__code__, value.__defaults__, value.__kwdefaults__), seen)
+        for cell in value.__closure__ or ():
+            yield from _pieces(cell.cell_contents, seen)
+        for name in sorted(_names(value.__code__)):
+            if name in value.__globals__ and _is_beside(value.__globals__[name], value.__module__):
+                yield from _pieces(value.__globals__[name], seen)
+    elif isinstance(value, functools.partial):
+        yield from _pieces((value.func, value.args, value.keywords), seen)
+    elif isinstance(value, (staticmethod, classmethod)) or hasattr(value, "__wrapped__"):
+        yield from _pieces(value.__wrapped__, seen)
+    elif isinstance(value, type):
+        for name, part in sorted(vars(value).items()):
+            if not name.startswith("__") or isinstance(part, types.FunctionType):
+                yield from _pieces(part, seen)
+    elif isinstance(value, np.ndarray):
+        yield value.tobytes()
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*(_names(one) for one in inner))
+
+
+def _is_beside(value: Any, module: str) -> bool:
+    """Whether a global value is defined in this module, or a constant."""
+    if isinstance(value, (bool, int, float, str, tuple, frozenset, np.ndarray)):
+        return True
+    return getattr(value, "__module__", None) == module

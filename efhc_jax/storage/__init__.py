@@ -1,0 +1,1 @@
+"""Bytes on disk: files that are whole, locks, checksums, checkpoints, sweep folders."""

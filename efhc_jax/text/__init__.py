@@ -1,0 +1,1 @@
+"""Words: names in other spellings, docstrings of fields, text for terminals and figures."""

@@ -1,0 +1,159 @@
+"""Audit of a run against the assumptions of Theorem 1, and the guideline for thresholds."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from efhc_jax import theory
+from efhc_jax.data import Dataset, load_dataset
+from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.network.connectivity import broadcast_waits, connection_window, links_in_use
+from efhc_jax.randomness.draws import pinned_settings
+from efhc_jax.results.files import data_of, policy_of
+from efhc_jax.theory import Finding, Optimum, PowerDecay
+
+if TYPE_CHECKING:
+    import xarray
+
+_LOCAL_ITERATIONS = 300  # length of the run from which gradients are estimated
+
+
+@pinned_settings()
+def audit(
+    run: xarray.Dataset, data: Dataset | None = None, optimum: Optimum | None = None
+) -> list[Finding]:
+    """Check a run against every assumption of the theorem, and against the theorem itself.
+
+    For convex models this computes the minimum F* of the global loss, which takes seconds to minutes.
+
+    Args:
+        run: the result of `simulate(…, audit=True)` or `efhc run --audit`.
+        data: the dataset that it was trained on, if it is a custom one.
+        optimum: F*, if `least_loss` of the same model, data and split is already known.
+
+    Returns:
+        One finding per assumption or remark, with the measured value.
+
+    Raises:
+        ExperimentError: the run was not recorded for an audit.
+    """
+    if "fired" not in run or "adjacency" not in run:
+        raise ExperimentError(
+            "audit: the run did not record its graphs and broadcasts; run it again with audit=True, "
+            "or efhc run --audit"
+        )
+    if not run.sizes["step"]:
+        raise ExperimentError("audit: the run diverged in its first iteration; nothing to check")
+    experiment = Experiment.from_json(run.attrs["experiment"])
+    if data is not None:
+        data_of(run, data)
+    else:
+        with contextlib.suppress(DataError):  # some findings need no data
+            data = data_of(run)
+    schedule = schedule_of(experiment)
+    adjacency = run.adjacency.values.astype(bool)
+    graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
+    fired = run.fired.values.astype(bool)
+    policy = policy_of(run)
+    used = links_in_use(policy, fired, graphs)
+    window = connection_window(graphs)
+    findings = [theory.simultaneous_exchange(used)]
+    if not policy.coordinated:
+        findings.append(theory.transition_weights(graphs, used))
+    findings.append(theory.convexity(experiment.model))
+    findings.append(_gradients(experiment, run, data))
+    findings += theory.step_sizes(schedule)
+    findings.append(theory.physical_connectivity(graphs))
+    findings.append(theory.bounded_waits(fired))
+    if not policy.coordinated:  # a coordinator needs no links
+        findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
+    findings.append(theory.threshold_decay(schedule, schedule))
+    findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
+    findings.append(_optimality(experiment, run, data, optimum))
+    return findings
+
+
+def schedule_of(experiment: Experiment) -> PowerDecay:
+    """α(k) of an experiment, which is also γ(k)."""
+    e = experiment
+    return PowerDecay(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay)
+
+
+def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
+    """F* of an experiment; it does not depend on the policy or the network.
+
+    Returns:
+        F*, or None if the model is not known to be convex.
+    """
+    from efhc_jax.runs.prepare import split_of
+    from efhc_jax.theory.optimum import CONVEX, find_optimum
+
+    if experiment.model not in CONVEX:
+        return None
+    return find_optimum(experiment.model, data, split_of(experiment, data))
+
+
+class Suggestion(NamedTuple):
+    """A scale for the thresholds, and the interval between broadcasts that it gives."""
+
+    r: float
+    largest_gradient: float  # L∞, estimated from a short run without communication
+    interval: float  # mean number of iterations between broadcasts of a device, with this r
+
+
+def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None) -> Suggestion:
+    """The r of Remark 2 for about one broadcast in K iterations: r = (1/ρ)·K·L∞.
+
+    L∞ is the largest gradient entry of a short local run, 1/ρ the mean bandwidth. The guideline assumes
+    the largest possible step in every entry, so devices broadcast less often than that, and much less
+    with norms that average over entries. The measured interval is therefore returned as well.
+
+    Args:
+        experiment: the experiment to suggest r for.
+        every: K, the desired number of iterations between broadcasts.
+        data: a dataset to use instead of the one that the experiment names.
+    """
+    from efhc_jax.runs.simulation import simulate
+
+    if not every > 0:
+        raise ExperimentError(f"every={every}: give a number of iterations above 0")
+    data = load_dataset(experiment.dataset) if data is None else data
+    length = min(experiment.iterations, _LOCAL_ITERATIONS)
+    local = experiment.replace(policy="local", iterations=length, eval_every=length)
+    short = simulate(local, data, audit=True, progress=False)
+    largest = float(short.largest_gradient.max())
+    r = theory.guideline(short.bandwidth.values, every, largest)
+    chosen = experiment.replace(policy="efhc", r=r, eval_every=experiment.iterations)
+    run = simulate(chosen, data, progress=False)
+    broadcasts = float(run.broadcasts[-1].mean())
+    interval = experiment.iterations / broadcasts if broadcasts else float("inf")
+    return Suggestion(r, largest, interval)
+
+
+def _gradients(experiment: Experiment, run: xarray.Dataset, data: Dataset | None) -> Finding:
+    norms = run.gradient_norm.values, run.largest_gradient.values
+    if data is None:  # the bound needs the images; the measured values do not
+        return theory.bounded_gradients(*norms, None)
+    bounds = theory.gradient_bounds(experiment.model, data.train_images, data.classes)
+    return theory.bounded_gradients(*norms, bounds)
+
+
+def _optimality(
+    experiment: Experiment, run: xarray.Dataset, data: Dataset | None, optimum: Optimum | None
+) -> Finding:
+    """Part (b) of the theorem: F(w̄) − F* in this run."""
+    from efhc_jax.theory.optimum import CONVEX
+
+    unknown = None
+    if experiment.model not in CONVEX:
+        unknown = f"{experiment.model} is not known to be convex, so there is no F* to compare with"
+    elif "global_loss" not in run:
+        unknown = "the run did not record F(w̄); run it again"
+    elif data is None:
+        unknown = "the training data, which F* depends on, are not on this machine"
+    optimum = optimum or (least_loss(experiment, data) if unknown is None and data is not None else None)
+    if unknown is not None or optimum is None:
+        return Finding(theory.OPTIMALITY, theory.UNKNOWN, str(unknown), None)
+    return theory.optimality(run.iteration.values, run.global_loss.values, optimum)

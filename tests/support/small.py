@@ -1,0 +1,67 @@
+"""What many tests share: small experiments, which with the same shapes also share compiled programs."""
+
+import numpy as np
+
+import efhc_jax as efhc
+import oracle
+from efhc_jax.data import Dataset
+from efhc_jax.experiment.experiment import StoredName
+from efhc_jax.randomness.draws import draw_coins
+from efhc_jax.runs.prepare import prepare
+
+SMALL = efhc.Experiment(
+    devices=5,
+    connectivity=0.6,
+    iterations=20,
+    eval_every=10,
+    batch_size=2,
+    r=4000.0,
+    learning_rate=0.5,
+)
+
+QUADRATIC = efhc.Experiment(
+    model="quadratic",
+    dataset="synthetic",
+    devices=6,
+    connectivity=0.6,
+    iterations=40,
+    eval_every=10,
+    r=200.0,
+    learning_rate=0.05,
+)
+
+
+def named_after(experiment, name):
+    """The experiment as a result has it that was made with data of this name."""
+    return experiment.inherit({"dataset": StoredName(name)})
+
+
+def overlapping(samples):
+    """Images of four classes that no line separates, so that the logistic problem has a minimiser."""
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(4), samples // 4).astype(np.int32)
+    images = rng.integers(0, 256, (samples, 2, 2)).astype(np.uint8)
+    images[np.arange(samples), labels // 2, labels % 2] |= 128
+    return Dataset("overlapping", images, labels, images, labels)
+
+
+def oracle_of(experiment, data, run, training=None):
+    """The iterations of a traced run by the oracle, from the models, graphs and samples of the run."""
+    key = prepare(experiment, data).key
+    e = experiment
+    return oracle.simulate(
+        weights=run.weights.values[0],
+        adjacency=run.adjacency.values,
+        bandwidth=run.bandwidth.values,
+        samples=run["sample"].values,
+        images=data.train_images,
+        labels=data.train_labels,
+        model=e.model,
+        policy=e.policy,
+        r=e.r,
+        norm_order=e.norm_order,
+        learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),
+        coins=np.array([draw_coins(key, k, e.devices) for k in range(e.iterations)]),
+        classes=data.classes,
+        training=training,
+    )

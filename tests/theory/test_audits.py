@@ -1,0 +1,120 @@
+"""The audit of whole runs."""
+
+import numpy as np
+import pytest
+
+import efhc_jax as efhc
+from efhc_jax.errors import DataError
+from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD
+from efhc_jax.models.quadratic import optimum
+from efhc_jax.runs.prepare import split_of
+
+BASE = efhc.Experiment(
+    devices=6, connectivity=0.6, iterations=60, eval_every=10, batch_size=2, r=400.0, learning_rate=0.5
+)
+
+
+def findings_of(experiment, data):
+    run = efhc.simulate(experiment, data, audit=True)
+    return {finding.name.split(" (")[0]: finding for finding in efhc.audit(run, data)}, run
+
+
+def test_the_papers_own_step_size_is_outside_the_theorem(tiny):
+    found, _ = findings_of(BASE, tiny)
+    assert found["squared step sizes sum"].verdict == "does not hold"
+    assert "paper's own" in found["squared step sizes sum"].figure
+    inside, _ = findings_of(BASE.replace(learning_rate_decay=0.75), tiny)
+    assert inside["squared step sizes sum"].verdict == "holds"
+
+
+def test_a_periodic_network_has_the_window_it_was_given(tiny):
+    path = BASE.replace(graph="star", dynamics="periodic", period=5)  # five links, one at a time
+    found, run = findings_of(path, tiny)
+    assert found["connectivity of the physical graph"].value == 5
+    assert int(run.adjacency.sum(("device", "neighbor")).max()) == 2
+
+
+def test_waits_are_those_of_the_broadcasts(tiny):
+    found, run = findings_of(BASE, tiny)
+    for device, wait in enumerate(found["bounded waits between broadcasts"].value):
+        moments = [-1, *np.flatnonzero(run.fired.values[:, device]), 60]
+        assert wait == max(np.diff(moments))
+
+
+@pytest.mark.parametrize("policy", ["local", "central", "rg"])
+def test_every_policy_can_be_audited(tiny, policy):
+    found, _ = findings_of(BASE.replace(policy=policy), tiny)
+    assert ("transition weights" in found) == (policy != "central")
+    if policy == "local":
+        assert found["connectivity of the information flow"].value is None, "never connected"
+
+
+def test_a_run_that_kept_too_little_is_refused(tiny):
+    with pytest.raises(efhc.ExperimentError, match="efhc run --audit"):
+        efhc.audit(efhc.simulate(BASE, tiny), tiny)
+
+
+def test_the_guideline_is_that_of_remark_2(tiny):
+    found = efhc.suggest_r(BASE, 4, tiny)
+    assert found.r == pytest.approx(5000 * 4 * found.largest_gradient, rel=1e-5)
+    assert found.interval >= 4
+
+
+def test_the_gap_to_a_known_optimum_is_measured(tiny):
+    """The nearest-centroid problem, whose optimum is the class means, by hand from the last models."""
+    experiment = BASE.replace(model="quadratic", split="iid", learning_rate_decay=0.75)
+    run = efhc.simulate(experiment, tiny, trace=True)
+    pool, start, count = split_of(experiment, tiny)
+    owned = [pool[first : first + number] for first, number in zip(start, count, strict=True)]
+    images = (tiny.train_images.reshape(40, -1) / 255 - PIXEL_MEAN) / PIXEL_STD
+
+    def loss(row):
+        """The mean over devices of the mean over their samples, as the paper has it."""
+        of_samples = 0.5 * ((images - row.reshape(4, 9)[tiny.train_labels]) ** 2).sum(1)
+        return np.mean([of_samples[samples].mean() for samples in owned])
+
+    best = loss(optimum(images, tiny.train_labels, owned))
+    means = run.weights.values.mean(1)[run.iteration.values]
+    np.testing.assert_allclose(run.global_loss, [loss(row) for row in means], rtol=1e-5)
+    found = efhc.audit(run, tiny)[-1]
+    assert found.name == "optimality gap F(w̄) − F* (Theorem 1b)"
+    np.testing.assert_allclose(found.curve.values, [loss(row) - best for row in means], rtol=1e-3)
+    assert found.value == found.curve.fit.exponent > 0.3
+    assert "falling like k^-" in found.figure
+
+
+def test_what_cannot_be_compared_with_an_optimum_says_so(tiny, monkeypatch):
+    run = efhc.simulate(BASE, tiny, audit=True)
+    assert efhc.audit(run, tiny)[-1].value is not None
+    older = efhc.audit(run.drop_vars("global_loss"), tiny)[-1]
+    assert older.figure == "the run did not record F(w̄); run it again"
+
+    def nothing(name):
+        raise DataError("no such data")
+
+    monkeypatch.setattr("efhc_jax.theory.audits.load_dataset", nothing)
+    found = {finding.name.split(" (")[0]: finding for finding in efhc.audit(run)}
+    assert "not on this machine" in found["optimality gap F(w̄) − F*"].figure
+    assert "no bound is known" in found["bounded gradients"].figure
+
+
+def test_graphs_that_would_not_fit_are_refused(tiny):
+    many = BASE.replace(devices=40_000, split="iid", batch_size=1, iterations=1000)
+    with pytest.raises(efhc.ExperimentError, match="the graphs of 40,000 devices would take 1490.1 GiB"):
+        efhc.simulate(many, tiny, audit=True)
+
+
+def test_ordinary_runs_do_not_look_at_the_training_loss(tiny):
+    assert "global_loss" not in efhc.simulate(BASE, tiny)
+
+
+def test_a_coordinator_needs_no_links_for_information_to_flow(tiny):
+    found, _ = findings_of(BASE.replace(policy="central"), tiny)
+    assert not any("information flow" in name or "weights" in name for name in found)
+
+
+def test_a_run_that_diverged_at_once_has_nothing_to_audit(tiny):
+    with pytest.raises(efhc.DivergedError) as caught:
+        efhc.simulate(BASE.replace(learning_rate=1e30), tiny, audit=True)
+    with pytest.raises(efhc.ExperimentError, match="diverged in its first iteration"):
+        efhc.audit(caught.value.result, tiny)
