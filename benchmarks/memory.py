@@ -97,9 +97,10 @@ def _measure(setting: Setting, folder: str) -> tuple[int, int]:
 def _estimate(command: Run) -> int:
     """The estimate of a single run, which does not print it."""
     from efhc_jax.data import load_dataset
-    from efhc_jax.engine.program import make_spec, record_audit, record_summary
+    from efhc_jax.engine.recording import record_audit, record_summary
     from efhc_jax.engine.sharding import choose_layout_of_one
     from efhc_jax.runs.memory import estimate
+    from efhc_jax.runs.prepare import make_spec
 
     experiment = command.experiment
     data = load_dataset(experiment.dataset)

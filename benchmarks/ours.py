@@ -12,22 +12,16 @@ import numpy as np
 from benchmarks.peers.problem import Problem
 from benchmarks.timing import Contender
 from efhc_jax.data import Dataset
-from efhc_jax.engine.program import (
-    Samples,
-    Spec,
-    advance,
-    evaluate,
-    initialise,
-    laid_out,
-    make_spec,
-    record_summary,
-)
+from efhc_jax.engine.evaluation import evaluate
+from efhc_jax.engine.program import Samples, Spec, advance, initialise, laid_out
+from efhc_jax.engine.recording import record_summary
 from efhc_jax.engine.sharding import choose_layout, fetch, place_runs, place_shared
 from efhc_jax.engine.step import State
+from efhc_jax.engine.values import RunValues
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.network.slots import as_matrix, make_network
 from efhc_jax.randomness.draws import draw_samples
-from efhc_jax.runs.prepare import Hyper, prepare, stack
+from efhc_jax.runs.prepare import make_spec, prepare, stack
 
 
 class Ours(NamedTuple):
@@ -35,7 +29,7 @@ class Ours(NamedTuple):
 
     experiment: Experiment  # of the first run; the others have the next seeds
     spec: Spec
-    hypers: Hyper
+    values: RunValues
     states: State
     train: Samples
     iterations: int
@@ -55,7 +49,7 @@ class Ours(NamedTuple):
 
     def advanced(self, states: State) -> tuple[State, dict[str, np.ndarray]]:
         """The states after all iterations, and the recorded values; the given states are donated."""
-        states, _, recorded = self.compiled(self.hypers, states, None, jnp.int32(0), self.train)
+        states, _, recorded = self.compiled(self.values, states, None, jnp.int32(0), self.train)
         recorded = fetch(recorded)
         return jax.block_until_ready(states), recorded
 
@@ -72,11 +66,12 @@ def one_run(
     experiment: Experiment, data: Dataset, iterations: int, links: np.ndarray | None = None
 ) -> Ours:
     """The program of `efhc run` between two evaluations, optionally with other links (link, 2)."""
-    hyper = prepare(experiment, data)
+    run = prepare(experiment, data)
     if links is not None:
-        network = make_network(links, experiment.devices)
-        hyper = hyper._replace(adjacency=network.links, neighbors=network.neighbors)
-    return _compile(experiment, make_spec(experiment, data), [hyper], data, iterations)
+        slots = make_network(links, experiment.devices)
+        network = run.network._replace(adjacency=slots.links, neighbors=slots.neighbors)
+        run = run._replace(network=network)
+    return _compile(experiment, make_spec(experiment, data), [run], data, iterations)
 
 
 def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) -> Ours:
@@ -84,23 +79,23 @@ def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) 
     spec = make_spec(experiment, data)
     layout, whole = choose_layout(experiment.devices, spec.rules.model.size).fitted(runs)
     seeds = [experiment.seed + min(run, runs - 1) for run in range(whole)]
-    hypers = [prepare(experiment.replace(seed=seed), data) for seed in seeds]
-    return _compile(experiment, laid_out(spec, layout), hypers, data, iterations)
+    values = [prepare(experiment.replace(seed=seed), data) for seed in seeds]
+    return _compile(experiment, laid_out(spec, layout), values, data, iterations)
 
 
 def _compile(
-    experiment: Experiment, spec: Spec, each: list[Hyper], data: Dataset, iterations: int
+    experiment: Experiment, spec: Spec, each: list[RunValues], data: Dataset, iterations: int
 ) -> Ours:
-    hypers = place_runs(spec.layout, stack(each))
+    values = place_runs(spec.layout, stack(each))
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
-    states = jax.block_until_ready(initialise(spec, hypers))
+    states = jax.block_until_ready(initialise(spec, values))
     began = time.perf_counter()
-    lowered = advance.lower(spec, record_summary, iterations, hypers, states, None, jnp.int32(0), train)
+    lowered = advance.lower(spec, record_summary, iterations, values, states, None, jnp.int32(0), train)
     compiled = lowered.compile()
     seconds = time.perf_counter() - began
     memory = compiled.memory_analysis()
     total = 0 if memory is None else _peak(memory)
-    return Ours(experiment, spec, hypers, states, train, iterations, compiled, seconds, total)
+    return Ours(experiment, spec, values, states, train, iterations, compiled, seconds, total)
 
 
 def _peak(memory: Any) -> int:
@@ -120,16 +115,15 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
     batch_size, iterations = ours.spec.batch_size, jnp.arange(ours.iterations)
 
     @jax.jit
-    def samples_of(hypers: Hyper) -> Any:
-        def one(hyper: Hyper) -> Any:
-            draw = jax.vmap(lambda k: draw_samples(hyper.key, k, hyper.shards, batch_size))
+    def samples_of(values: RunValues) -> Any:
+        def one(run: RunValues) -> Any:
+            draw = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, batch_size))
             return draw(iterations)
 
-        return jax.vmap(one)(hypers)
+        return jax.vmap(one)(values)
 
-    weights, bandwidth = fetch((ours.states.weights, ours.hypers.bandwidth))
-    neighbors = ours.hypers.neighbors
-    matrices = ours.hypers.adjacency
+    weights, bandwidth = fetch((ours.states.weights, ours.values.bandwidth))
+    neighbors, matrices = ours.values.network.neighbors, ours.values.network.adjacency
     if neighbors is not None:
         matrices = jax.vmap(as_matrix)(matrices, neighbors)
     e = ours.experiment
@@ -139,7 +133,7 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
         adjacency=np.array(fetch(matrices)),
         bandwidth=np.array(bandwidth),
         threshold=e.r / bandwidth.astype(np.float64),
-        samples=np.array(fetch(samples_of(ours.hypers))),
+        samples=np.array(fetch(samples_of(ours.values))),
         images=data.train_images,
         labels=data.train_labels,
         learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from efhc_jax.network.topologies import GRAPHS, from_networkx
     from efhc_jax.plotting.plots import plot
     from efhc_jax.policies import POLICIES, Policy, Situation
-    from efhc_jax.results.files import load, save
     from efhc_jax.results.statistics import at_budget, compare, interval
     from efhc_jax.runs.simulation import DivergedError, simulate
     from efhc_jax.runs.sweeps import sweep
     from efhc_jax.runs.verification import verify
+    from efhc_jax.storage.netcdf import load, save
     from efhc_jax.theory.audits import audit, suggest_r
 
 _HOMES = {
@@ -50,8 +50,8 @@ _HOMES = {
     "POLICIES": "policies",
     "Policy": "policies",
     "Situation": "policies",
-    "load": "results.files",
-    "save": "results.files",
+    "load": "storage.netcdf",
+    "save": "storage.netcdf",
     "at_budget": "results.statistics",
     "audit": "theory.audits",
     "suggest_r": "theory.audits",

@@ -32,7 +32,7 @@ class Animate:
         from efhc_jax.plotting.figures import only
         from efhc_jax.plotting.plots import selected
         from efhc_jax.results.activity import one_run
-        from efhc_jax.results.files import load, result_file
+        from efhc_jax.storage.netcdf import load, result_file
 
         file = result_file(self.file)
         grid = load(file)

@@ -32,7 +32,7 @@ class Audit:
         from efhc_jax.data import load_dataset
         from efhc_jax.experiment.experiment import Experiment
         from efhc_jax.plotting.figures import describe, draw_convergence, save_figure
-        from efhc_jax.results.files import load, result_file
+        from efhc_jax.storage.netcdf import load, result_file
         from efhc_jax.text.printing import in_table, print_text
         from efhc_jax.theory.audits import audit, schedule_of
 

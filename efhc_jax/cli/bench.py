@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from efhc_jax.cli.flags import Folder
+from efhc_jax.disk.files import output_folder, written_whole
 from efhc_jax.errors import ExperimentError
-from efhc_jax.storage.files import output_folder, written_whole
 from efhc_jax.text.printing import print_text
 
 if TYPE_CHECKING:

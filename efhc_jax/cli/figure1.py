@@ -76,6 +76,7 @@ class Figure1:
         self._finish()
 
     def _finish(self) -> None:
+        from efhc_jax.disk.files import written_whole
         from efhc_jax.papers.efhc.claims import (
             as_json,
             as_markdown,
@@ -84,7 +85,6 @@ class Figure1:
         )
         from efhc_jax.papers.efhc.figure import draw_figure1
         from efhc_jax.plotting.figures import save_figure
-        from efhc_jax.storage.files import written_whole
 
         parts = finished_parts(self.out)
         figure = draw_figure1(parts)
@@ -107,7 +107,7 @@ class Figure1:
 def finished_parts(out: Path) -> dict[str, dict[str, xarray.Dataset]]:
     """The finished sweeps of the figure in the folder, by classifier."""
     from efhc_jax.papers.efhc.settings import CLASSIFIERS
-    from efhc_jax.results.files import load
+    from efhc_jax.storage.netcdf import load
 
     parts: dict[str, dict[str, xarray.Dataset]] = {}
     for classifier in CLASSIFIERS:

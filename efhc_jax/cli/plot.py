@@ -50,7 +50,7 @@ class Plot:
         """Draw the figure and write it."""
         from efhc_jax.plotting.figures import save_figure
         from efhc_jax.plotting.plots import plot
-        from efhc_jax.results.files import load, result_file
+        from efhc_jax.storage.netcdf import load, result_file
 
         file = result_file(self.file)
         out = self.out or file.with_suffix(".png")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import tyro
 
 from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.disk.files import output_folder, written_whole
+from efhc_jax.disk.locks import held
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.storage.files import output_folder, written_whole
-from efhc_jax.storage.locks import held
 from efhc_jax.text.docstrings import documentation
 from efhc_jax.text.printing import in_table, print_text
 
@@ -73,11 +73,11 @@ class Run:
         """Run the simulation, then store, plot and print the results."""
         from efhc_jax.cli.startup import start_jax
         from efhc_jax.data import load_dataset
-        from efhc_jax.results.files import check_holds_no_more, file_stem
-        from efhc_jax.runs.identity import owner
         from efhc_jax.runs.interrupts import stop_requests
         from efhc_jax.runs.simulation import Control, DivergedError, simulate
         from efhc_jax.storage.checkpoints import Checkpoints
+        from efhc_jax.storage.identity import owner
+        from efhc_jax.storage.netcdf import check_holds_no_more, file_stem
 
         start_jax()
 
@@ -123,8 +123,8 @@ class Run:
 
     @contextlib.contextmanager
     def _logger(self) -> Iterator[Logger | None]:
-        from efhc_jax.results.files import file_stem
         from efhc_jax.runs.loggers import make_logger
+        from efhc_jax.storage.netcdf import file_stem
 
         if self.log is None:
             yield None
@@ -137,7 +137,7 @@ class Run:
         from rich.console import Console
 
         from efhc_jax.plotting.figures import draw_run, save_figure
-        from efhc_jax.results.files import file_stem, save
+        from efhc_jax.storage.netcdf import file_stem, save
 
         stem = file_stem(self.experiment)
         written = [save(result, self.out / f"{stem}.nc")]

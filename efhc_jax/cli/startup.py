@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from efhc_jax.disk.caches import keep_programs
 from efhc_jax.errors import ExperimentError, first_line
-from efhc_jax.storage.caches import keep_programs
 from efhc_jax.text.printing import print_text
 
 

@@ -168,7 +168,8 @@ class Sweep:
     def _finish(self, result: xarray.Dataset) -> None:
         from rich.console import Console
 
-        from efhc_jax.plotting.figures import draw_curves, save_figure, swept
+        from efhc_jax.plotting.figures import draw_curves, save_figure
+        from efhc_jax.results.selection import swept
 
         Console().print(sweep_table(result))
         written = [self.out / "sweep.nc"]
@@ -189,7 +190,8 @@ def sweep_table(result: xarray.Dataset) -> Any:
     import numpy as np
     from rich.table import Table
 
-    from efhc_jax.plotting.figures import LOOKS, swept
+    from efhc_jax.plotting.figures import LOOKS
+    from efhc_jax.results.selection import swept
     from efhc_jax.results.statistics import interval, per_run
 
     axes = [axis for axis in swept(result) if axis != "seed"]

@@ -38,8 +38,9 @@ class Verify:
         from efhc_jax.cli.startup import cpu_devices, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.experiment.experiment import Experiment
-        from efhc_jax.results.files import axes_of, load, result_files
+        from efhc_jax.results.selection import axes_of
         from efhc_jax.runs.verification import verify
+        from efhc_jax.storage.netcdf import load, result_files
 
         files = result_files([self.file])
         results = [load(file) for file in files]

@@ -56,7 +56,7 @@ class Dataset(NamedTuple):
         return height, width
 
     def _repr_html_(self) -> str:
-        from efhc_jax.runs.notebooks import dataset_html
+        from efhc_jax.data.html import dataset_html
 
         return dataset_html(self)
 

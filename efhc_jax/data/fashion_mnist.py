@@ -32,9 +32,9 @@ from efhc_jax.data.idx import (
     verified_dataset,
 )
 from efhc_jax.data.npz import read_npz, write_npz
+from efhc_jax.disk.caches import cache_folder
+from efhc_jax.disk.locks import held
 from efhc_jax.errors import DataError
-from efhc_jax.storage.caches import cache_folder
-from efhc_jax.storage.locks import held
 
 NAME = "fashion_mnist"
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from efhc_jax.data.idx import IdxSet, Pixels, damaged
-from efhc_jax.storage.files import written_whole
+from efhc_jax.disk.files import written_whole
 
 
 def read_npz(path: Path) -> list[Pixels]:

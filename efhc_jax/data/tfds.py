@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from efhc_jax.data.idx import IdxFile, IdxSet, Pixels, damaged, read_idx_directory, read_idx_file
+from efhc_jax.disk.caches import home
 from efhc_jax.errors import DataError
-from efhc_jax.storage.caches import home
 
 _NAME = "fashion_mnist"
 _FILE_FORMAT = "array_record"

@@ -15,12 +15,12 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from efhc_jax.engine.mixing import average, for_each, used_links
 from efhc_jax.engine.schedules import power_decay
+from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, normalise
-from efhc_jax.network.dynamics import Memory
+from efhc_jax.network.dynamics import Memory, Snapshot
 from efhc_jax.network.slots import behind_slots
 from efhc_jax.policies import Policy, Situation
 from efhc_jax.resources.bandwidth import transmission_time, upload_time
-from efhc_jax.runs.prepare import Hyper
 
 
 class Rules(NamedTuple):
@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
     """Inputs of iteration k."""
 
     iteration: Int[Array, ""]  # k
-    adjacency: Bool[Array, "device slot"]  # A(k)
+    network: Snapshot
     training: Bool[Array, "device"]  # devices that take a gradient step
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
@@ -79,29 +79,31 @@ def start(
     return State(weights, weights, still, adjacency, idle, memory or {})
 
 
-def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[State, Info]:
+def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[State, Info]:
     """Advance all devices by one iteration."""
     weights, last_broadcast = state.weights, state.last_broadcast
-    rate = power_decay(*hyper.learning_rate)(inputs.iteration)
+    adjacency, neighbors = inputs.network.links, inputs.network.neighbors
+    rate = power_decay(*run.learning_rate)(inputs.iteration)
 
     # Event 2: devices that have moved far enough from their last broadcast fire.
     situation = Situation(
         iteration=inputs.iteration,
         deviation=state.deviation,
         decay=rate,  # γ = α
-        r=hyper.r,
-        bandwidth=hyper.bandwidth,
+        r=run.r,
+        bandwidth=run.bandwidth,
         coin=inputs.coin,
         broadcasts=state.broadcasts,
     )
-    choice = _decide(rules.policies, hyper.policy, situation)
+    choice = _decide(rules.policies, run.policy, situation)
 
     # Event 1: a new link is used even if neither end fires.
-    known = jnp.where(choice.uses_new_links, state.adjacency, inputs.adjacency)
-    links = used_links(inputs.adjacency, known, choice.fired, hyper.neighbors) & ~choice.coordinated
+    before = state.adjacency if inputs.network.previous is None else inputs.network.previous
+    known = jnp.where(choice.uses_new_links, before, adjacency)
+    links = used_links(adjacency, known, choice.fired, neighbors) & ~choice.coordinated
 
     # Event 3: average over the links in use, or over all devices if there is a coordinator.
-    mixed = average(weights, inputs.adjacency, links, choice.coordinated, hyper.neighbors, rules.rows)
+    mixed = average(weights, adjacency, links, choice.coordinated, neighbors, rules.rows)
 
     # Event 4: gradient step, with the gradient at the models before averaging.
     loss, gradient = loss_and_gradient(rules.model, weights, inputs.images, inputs.labels)
@@ -113,24 +115,24 @@ def step(rules: Rules, hyper: Hyper, state: State, inputs: Inputs) -> tuple[Stat
         last_broadcast=new_broadcast,
         # Computed here and not in the next iteration, because both are in use here anyway.
         deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
-        adjacency=inputs.adjacency,
+        adjacency=adjacency,
         broadcasts=state.broadcasts + choice.fired,
         memory=state.memory,
     )
     size = rules.model.size
     time = jnp.where(
         choice.coordinated,
-        upload_time(hyper.bandwidth, size),
-        transmission_time(links, inputs.adjacency, hyper.bandwidth, size),
+        upload_time(run.bandwidth, size),
+        transmission_time(links, adjacency, run.bandwidth, size),
     )
-    by_nobody = ~(choice.fired[:, None] | behind_slots(choice.fired, hyper.neighbors))
+    by_nobody = ~(choice.fired[:, None] | behind_slots(choice.fired, neighbors))
     return new, Info(
         fired=choice.fired,
         used_links=links,
         deviation=state.deviation,
         transmission_time=time,
         new_links=links & by_nobody,
-        new_link_time=transmission_time(links & by_nobody, inputs.adjacency, hyper.bandwidth, size),
+        new_link_time=transmission_time(links & by_nobody, adjacency, run.bandwidth, size),
         gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=parameters_of(gradient))),
         largest_gradient=jnp.max(jnp.abs(gradient), axis=parameters_of(gradient)),
         train_loss=jnp.mean(loss),

@@ -215,7 +215,7 @@ class Experiment:
         return dataclasses.asdict(self)
 
     def _repr_html_(self) -> str:
-        from efhc_jax.runs.notebooks import experiment_html
+        from efhc_jax.experiment.html import experiment_html
 
         return experiment_html(self)
 

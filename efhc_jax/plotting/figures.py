@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from efhc_jax.disk.files import written_whole
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import why_no_effect
-from efhc_jax.experiment.experiment import Experiment, as_stored
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.results.selection import setting_of, swept
 from efhc_jax.results.statistics import (
     Interval,
     at_budget,
@@ -19,7 +21,7 @@ from efhc_jax.results.statistics import (
     interval,
     per_run,
 )
-from efhc_jax.storage.files import written_whole
+from efhc_jax.results.variables import VARIABLES, title_of
 from efhc_jax.text.printing import in_figure
 from efhc_jax.theory import Finding
 
@@ -60,18 +62,13 @@ _LOOKS_OF_OTHER_POLICIES = [  # different from those of the package's policies
 _STRETCHES = 60  # points of a curve of a variable that is recorded in every iteration
 
 TITLES = {
-    "accuracy": "test accuracy, mean over devices (%)",
-    "mean_model_accuracy": "test accuracy of the average model (%)",
-    "test_loss": "test loss, mean over devices",
-    "consensus_error": "consensus error",
-    "train_loss": "training loss",
-    "transmission_time": "transmission time per iteration",
     "iteration": "iteration",
     "time": "cumulative transmission time",
     "heterogeneity": "heterogeneity H",
     "connectivity": "connectivity (radius)",
     "r": "threshold scale r",
 }
+TITLES |= {name: title_of(name) for name in VARIABLES}
 
 
 def look_of(axis: str, value: Any, position: int) -> Look:
@@ -327,18 +324,6 @@ def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
     return total[run.iteration.values]
 
 
-def setting_of(grid: xarray.Dataset) -> Experiment:
-    """The settings that all runs share, including values selected on the axes."""
-    experiment = Experiment.from_json(grid.attrs["experiment"])
-    fields = experiment.to_dict()
-    selected = {
-        name: coordinate.item()
-        for name, coordinate in grid.coords.items()
-        if name in fields and not coordinate.dims
-    }
-    return experiment.inherit(as_stored(selected))
-
-
 def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
     """The settings in one line, without those that are swept.
 
@@ -449,12 +434,6 @@ def only(grid: xarray.Dataset, wanted: set[str | None]) -> xarray.Dataset:
             )
         grid = grid.isel({axis: 0})
     return grid
-
-
-def swept(grid: xarray.Dataset) -> list[str]:
-    """The axes of a sweep."""
-    own = {"evaluation", "device", "step", "budget"}
-    return [str(name) for name in grid.accuracy.dims if name not in own]
 
 
 def _legend(grid: xarray.Dataset) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from efhc_jax.data import Dataset
 from efhc_jax.experiment.experiment import Experiment, check_registered
 from efhc_jax.network.slots import as_matrix
 from efhc_jax.network.topologies import connected_places
 from efhc_jax.randomness.streams import Stream, host_stream
-from efhc_jax.runs.prepare import Hyper, network_settings, prepare
+from efhc_jax.runs.prepare import network_settings, network_values
 
 _ROUND = ("ring", "complete", "exponential", "watts_strogatz")  # topologies that are drawn as a circle
 _STEPS_TOGETHER = 1_000  # iterations of movement that are computed at once
@@ -44,17 +43,9 @@ def places_of(experiment: Experiment, adjacency: np.ndarray, steps: int) -> np.n
 
 def first_graph(experiment: Experiment) -> np.ndarray:
     """The links (device, device) of the graph before dynamics are applied."""
-    hyper = _values(experiment)
-    return np.asarray(as_matrix(hyper.adjacency, hyper.neighbors))
-
-
-def _values(experiment: Experiment) -> Hyper:
-    """The values of a run, with placeholders for those that do not affect its network."""
-    blank = {"split": "iid", "batch_size": 1, "policy": "zt", "model": "svm"}
-    e = experiment.inherit(blank)
-    check_registered(e)
-    images, labels = np.zeros((e.devices, 1, 1), np.uint8), np.zeros(e.devices, np.int32)
-    return prepare(e, Dataset("blank", images, labels, images, labels))
+    check_registered(experiment)
+    network = network_values(experiment)
+    return np.asarray(as_matrix(network.adjacency, network.neighbors))
 
 
 def _walk(experiment: Experiment, steps: int) -> np.ndarray:
@@ -64,17 +55,18 @@ def _walk(experiment: Experiment, steps: int) -> np.ndarray:
 
     from efhc_jax.network.dynamics import DYNAMICS
 
-    hyper = _values(experiment)
+    network = network_values(experiment)
     dynamics = DYNAMICS[experiment.dynamics]
 
     @jax.jit
     def some(memory: Any, first: Any) -> Any:
         def one(memory: Any, iteration: Any) -> Any:
-            return dynamics.at(hyper, memory, iteration).memory, memory["places"]
+            _, following = dynamics.at(network, memory, iteration)
+            return following, memory["places"]
 
         return jax.lax.scan(one, memory, first + jnp.arange(_STEPS_TOGETHER))
 
-    memory, places = dynamics.begin(hyper), []
+    memory, places = dynamics.init(network), []
     for first in range(0, max(steps, 1), _STEPS_TOGETHER):
         memory, more = some(memory, jnp.int32(first))
         places.append(np.asarray(more))

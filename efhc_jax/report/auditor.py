@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from efhc_jax.data import Dataset
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.results.files import data_of
+from efhc_jax.results.datasets import data_of
 from efhc_jax.theory.audits import audit, least_loss
 
 if TYPE_CHECKING:

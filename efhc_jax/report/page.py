@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from efhc_jax.disk.files import written_whole
 from efhc_jax.errors import DataError, EfhcError, ExperimentError, first_line
-from efhc_jax.plotting.figures import swept
 from efhc_jax.report.claims import claims_of, figure_folder
 from efhc_jax.report.escaping import plain
 from efhc_jax.report.studies import Tick, study_values
-from efhc_jax.results.files import load, result_files
+from efhc_jax.results.selection import swept
 from efhc_jax.runs.progress import item_progress
-from efhc_jax.storage.files import written_whole
+from efhc_jax.storage.netcdf import load, result_files
 from efhc_jax.text.printing import printable
 
 if TYPE_CHECKING:

@@ -11,20 +11,14 @@ import numpy as np
 
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import LIMITS, Experiment
-from efhc_jax.plotting.figures import (
-    Band,
-    describe,
-    look_of,
-    over_common_time,
-    swept,
-    time_at_evaluations,
-)
+from efhc_jax.plotting.figures import Band, describe, look_of, over_common_time, time_at_evaluations
 from efhc_jax.report.again import again
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.packing import numbers, some_of, stretches
 from efhc_jax.report.runs import Detail, Room, run_values
 from efhc_jax.report.thinning import Limits
 from efhc_jax.results.activity import one_run
+from efhc_jax.results.selection import swept
 from efhc_jax.results.statistics import Interval, interval, per_run
 
 if TYPE_CHECKING:

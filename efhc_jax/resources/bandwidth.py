@@ -6,18 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from efhc_jax.experiment.experiment import Experiment
 
-
-def bandwidths(experiment: Experiment, rng: np.random.Generator) -> np.ndarray:
-    """b_i of each device: H·m of them are weak, and the others have a bandwidth that keeps the mean.
+def bandwidths(
+    devices: int, weak_devices: int, weak: float, strong: float, rng: np.random.Generator
+) -> np.ndarray:
+    """b_i of each device: some are weak, the others strong.
 
     The weak devices are the first in a random order, so that for the same seed a larger H makes more
     devices weak and no weak device strong.
     """
-    order = rng.permutation(experiment.devices)
-    bandwidth = np.full(experiment.devices, experiment.strong_bandwidth)
-    bandwidth[order[: experiment.weak_devices]] = experiment.weak_bandwidth
+    order = rng.permutation(devices)
+    bandwidth = np.full(devices, strong)
+    bandwidth[order[:weak_devices]] = weak
     return bandwidth
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from efhc_jax.network.connectivity import links_in_use
-from efhc_jax.plotting.figures import setting_of
-from efhc_jax.results.files import policy_of
+from efhc_jax.results.datasets import policy_of
+from efhc_jax.results.selection import setting_of
 
 if TYPE_CHECKING:
     import xarray

@@ -126,7 +126,7 @@ def _disk() -> Check:
 
 def _cache() -> Check:
     """The folder for compiled programs and downloaded data, which is optional."""
-    from efhc_jax.storage.caches import cache_folder
+    from efhc_jax.disk.caches import cache_folder
 
     folder = cache_folder()
     if folder is None:

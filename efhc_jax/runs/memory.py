@@ -22,13 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.data import Dataset
-from efhc_jax.engine.program import (
-    Recorder,
-    Spec,
-    evaluated_together,
-    record_summary,
-    record_trace,
-)
+from efhc_jax.engine.evaluation import evaluated_together
+from efhc_jax.engine.program import Spec
+from efhc_jax.engine.recording import Recorder, record_summary, record_trace
 from efhc_jax.engine.sharding import hardware
 from efhc_jax.engine.step import loss_and_gradient
 from efhc_jax.errors import ExperimentError

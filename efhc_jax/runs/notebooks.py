@@ -1,31 +1,22 @@
-"""Display in Jupyter notebooks: progress bars, experiments, datasets.
+"""Progress bars in Jupyter notebooks.
 
-A progress bar updates one output in place, which every front end supports. (A bar of rich would need
+A bar updates one output in place, which every front end supports. (A bar of rich would need
 ipywidgets; without them it shows only a warning.)
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import dataclasses
 import html
-import io
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
-
-from efhc_jax.errors import DataError
-from efhc_jax.text.docstrings import documentation
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from efhc_jax.data import Dataset
-    from efhc_jax.experiment.experiment import Experiment
+    pass
 
 _UPDATE_EVERY = 0.1  # seconds
-_MOST_SAMPLES = 10
-_LARGEST_SAMPLE = 64  # pixels per side
 
 
 def in_notebook() -> bool:
@@ -85,66 +76,3 @@ def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def experiment_html(experiment: Experiment) -> str:
-    """A table of the settings that differ from their defaults, with the others folded below it."""
-    fields = dataclasses.fields(experiment)
-    changed = [field.name for field in fields if getattr(experiment, field.name) != field.default]
-    usual = [field.name for field in fields if field.name not in changed]
-
-    def table(names: list[str], strong: bool) -> str:
-        return _table(
-            _row(name, getattr(experiment, name), texts.get(name, ""), strong) for name in names
-        )
-
-    texts = documentation(experiment.__class__)
-    summary = f"<summary>{len(usual)} settings at their defaults</summary>"
-    folded = f"<details>{summary}{table(usual, strong=False)}</details>"
-    return f"<div><strong>Experiment</strong>{table(changed, strong=True)}{folded}</div>"
-
-
-def dataset_html(data: Dataset) -> str:
-    """A table about a dataset, and a row of samples."""
-    from efhc_jax.data.dataset import check_dataset
-
-    title = f"<strong>Dataset {html.escape(str(data.name))}</strong>"
-    try:
-        check_dataset(data)
-    except DataError as error:
-        return f"<div>{title}<p>{html.escape(str(error))}</p></div>"
-    rows = [
-        _row("training samples", f"{len(data.train_images):,}"),
-        _row("test samples", f"{len(data.test_images):,}"),
-        _row("image shape", " × ".join(map(str, data.train_images.shape[1:]))),
-        _row("classes", data.classes),
-        _row("digest", data.digest),
-    ]
-    return f"<div>{title}{_table(rows)}{_samples(data)}</div>"
-
-
-def _samples(data: Dataset) -> str:
-    """The first training image of each class, in one image."""
-    import numpy as np
-    from PIL import Image
-
-    _, first = np.unique(data.train_labels, return_index=True)
-    step = -(-max(data.train_images.shape[1:]) // _LARGEST_SAMPLE)
-    images = data.train_images[first[:_MOST_SAMPLES], ::step, ::step]
-    picture = np.concatenate(list(np.pad(images, ((0, 0), (0, 0), (0, 2)))), axis=1)
-    composed = io.BytesIO()
-    Image.fromarray(picture).save(composed, "PNG")
-    source = base64.b64encode(composed.getvalue()).decode()
-    height = max(2 * picture.shape[0], 32)
-    style = f"height: {height}px; image-rendering: pixelated"
-    return f'<img alt="a sample of each class" style="{style}" src="data:image/png;base64,{source}"/>'
-
-
-def _row(name: str, value: Any, text: str = "", strong: bool = False) -> str:
-    shown = html.escape(str(list(value) if isinstance(value, tuple) else value))
-    shown = f"<strong>{shown}</strong>" if strong else shown
-    return f'<tr title="{html.escape(text)}"><td>{html.escape(name)}</td><td>{shown}</td></tr>'
-
-
-def _table(rows: Iterable[str]) -> str:
-    return f"<table><tbody>{''.join(rows)}</tbody></table>"

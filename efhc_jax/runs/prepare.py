@@ -1,22 +1,24 @@
-"""Arrays of a run from its settings.
-
-`Experiment` determines shapes and values; `Hyper` holds only the values, as arrays that are arguments of
-the compiled program. Runs that differ only in these share a compilation and a batch.
-"""
+"""From an experiment to the compiled program: its static part, and the values of a run."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array
 
 from efhc_jax.data import DATASETS, Dataset, check_own, load_dataset
 from efhc_jax.data.splits import Shards, split_data
+from efhc_jax.engine.program import Spec, laid_out
+from efhc_jax.engine.sharding import SINGLE, Layout
+from efhc_jax.engine.step import Rules
+from efhc_jax.engine.values import RunValues
 from efhc_jax.experiment.experiment import Experiment, StoredName
-from efhc_jax.network.dynamics import Change
+from efhc_jax.models import make_model
+from efhc_jax.network.dynamics import DYNAMICS, DynamicsValues, NetworkValues
 from efhc_jax.network.graph_files import read_graphs
 from efhc_jax.network.proximity import largest_crowd
 from efhc_jax.network.slots import (
@@ -29,24 +31,10 @@ from efhc_jax.network.slots import (
 )
 from efhc_jax.network.topologies import GRAPHS, NetworkSettings, checked_links, connected_places
 from efhc_jax.policies import POLICIES
+from efhc_jax.policies.checks import compiled_policies
 from efhc_jax.randomness.draws import pinned_settings, run_key
 from efhc_jax.randomness.streams import Stream, host_stream
 from efhc_jax.resources.bandwidth import bandwidths
-
-
-class Hyper(NamedTuple):
-    """The values of one run; in a batch they are stacked along a new first axis."""
-
-    key: Key[Array, ""]
-    policy: Int[Array, ""]  # position in POLICIES
-    r: Float[Array, ""]
-    learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
-    budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # with their rounding errors
-    bandwidth: Float[Array, "device"]  # b_i
-    adjacency: Bool[Array, "device slot"]  # all links of the graph; the dynamics decide which are up
-    neighbors: Int[Array, "device slot"] | None  # the devices in the slots; None for a matrix
-    shards: Shards  # the samples of each device
-    change: Change  # parameters of the dynamics
 
 
 def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment, Dataset]:
@@ -64,12 +52,11 @@ def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment,
 
 
 @pinned_settings()
-def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
+def prepare(experiment: Experiment, dataset: Dataset) -> RunValues:
     """Draw the network, the bandwidths and the split of one experiment."""
     e = experiment
-    network, change = _network(e)
     real = jnp.result_type(float)
-    return Hyper(
+    return RunValues(
         key=run_key(e.seed),
         policy=jnp.asarray(list(POLICIES).index(e.policy), jnp.int32),
         r=jnp.asarray(e.r, real),
@@ -79,12 +66,16 @@ def prepare(experiment: Experiment, dataset: Dataset) -> Hyper:
             jnp.asarray(e.learning_rate_decay, real),
         ),
         budgets=_in_two(np.asarray(e.budgets), real),
-        bandwidth=jnp.asarray(bandwidths(e, host_stream(e.seed, Stream.BANDWIDTH)), real),
-        adjacency=network.links,
-        neighbors=network.neighbors,
+        bandwidth=jnp.asarray(_bandwidths(e), real),
+        network=network_values(e),
         shards=split_of(e, dataset),
-        change=change,
+        absent_train=jnp.asarray(e.absent_train),
     )
+
+
+def _bandwidths(e: Experiment) -> np.ndarray:
+    rng = host_stream(e.seed, Stream.BANDWIDTH)
+    return bandwidths(e.devices, e.weak_devices, e.weak_bandwidth, e.strong_bandwidth, rng)
 
 
 def split_of(experiment: Experiment, dataset: Dataset) -> Shards:
@@ -109,11 +100,13 @@ def network_settings(experiment: Experiment) -> NetworkSettings:
     )
 
 
-def _network(e: Experiment) -> tuple[Network, Change]:
+@pinned_settings()
+def network_values(experiment: Experiment) -> NetworkValues:
     """The network before its dynamics, or the first of a trace, and the parameters of the dynamics.
 
     Parameters that only other dynamics need are empty.
     """
+    e = experiment
     real = jnp.result_type(float)
     settings = network_settings(e)
     places, turn = np.zeros((0, 2)), np.zeros((0, 0), np.int32)
@@ -136,7 +129,7 @@ def _network(e: Experiment) -> tuple[Network, Change]:
             places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))
         if e.dynamics == "periodic":
             turn = _turns(e, network, links)
-    return network, Change(
+    dynamics = DynamicsValues(
         link_up=jnp.asarray(e.link_up, real),
         link_failure=jnp.asarray(e.link_failure, real),
         link_repair=jnp.asarray(e.link_repair, real),
@@ -147,9 +140,9 @@ def _network(e: Experiment) -> tuple[Network, Change]:
         places=jnp.asarray(places, real),
         leave=jnp.asarray(e.leave, real),
         come_back=jnp.asarray(e.come_back, real),
-        absent_train=jnp.asarray(e.absent_train),
         graphs=(jnp.asarray(times), jnp.asarray(slots)),
     )
+    return NetworkValues(run_key(e.seed), network.links, network.neighbors, dynamics)
 
 
 def _turns(e: Experiment, network: Network, links: np.ndarray) -> np.ndarray:
@@ -169,24 +162,48 @@ def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
     return jnp.asarray(rounded), jnp.asarray((exact - rounded).astype(real))
 
 
-def stack(hypers: list[Hyper]) -> Hyper:
+def stack(runs: list[RunValues]) -> RunValues:
     """The values of several runs as one batch."""
-    before = [Network(hyper.adjacency, hyper.neighbors) for hyper in hypers]
+    before = [Network(run.network.adjacency, run.network.neighbors) for run in runs]
     after = pad_networks(before)
-    graphs = max(len(hyper.change.graphs[0]) for hyper in hypers)
-    fitted = [_fitted(*each, graphs) for each in zip(hypers, before, after, strict=True)]
+    graphs = max(len(run.network.dynamics.graphs[0]) for run in runs)
+    fitted = [
+        run._replace(network=_fitted(run.network, own, padded, graphs))
+        for run, own, padded in zip(runs, before, after, strict=True)
+    ]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fitted)
 
 
-def _fitted(hyper: Hyper, before: Network, after: Network, graphs: int) -> Hyper:
-    """The values of a run, padded to the slots and graphs over time of its batch."""
-    change = hyper.change
-    if change.turn.size:
-        change = change._replace(turn=refitted(change.turn, before, after))
-    times, links = change.graphs
+def _fitted(values: NetworkValues, before: Network, after: Network, graphs: int) -> NetworkValues:
+    """The values of a network, padded to the slots and graphs over time of its batch."""
+    dynamics = values.dynamics
+    if dynamics.turn.size:
+        dynamics = dynamics._replace(turn=refitted(dynamics.turn, before, after))
+    times, links = dynamics.graphs
     if len(times):
         more = graphs - len(times)
         times = jnp.pad(times, (0, more), constant_values=np.iinfo(np.int32).max)  # never
         links = jnp.pad(refitted(links, before, after), ((0, more), (0, 0), (0, 0)))
-        change = change._replace(graphs=(times, links))
-    return hyper._replace(adjacency=after.links, neighbors=after.neighbors, change=change)
+        dynamics = dynamics._replace(graphs=(times, links))
+    return NetworkValues(values.key, after.links, after.neighbors, dynamics)
+
+
+def make_spec(
+    experiment: Experiment,
+    dataset: Dataset,
+    layout: Layout = SINGLE,
+    policies: Collection[str] | None = None,
+) -> Spec:
+    """The static part of an experiment.
+
+    Args:
+        experiment: a run, or the first of several that share the static part.
+        dataset: the data.
+        layout: the placement on accelerators.
+        policies: all policies of the runs; by default that of the experiment.
+    """
+    model = make_model(experiment.model, dataset.image_shape, dataset.classes)
+    used = {experiment.policy} if policies is None else policies
+    rules = Rules(model, compiled_policies(used, experiment.devices), experiment.norm_order)
+    dynamics = DYNAMICS[experiment.dynamics]
+    return laid_out(Spec(rules, experiment.devices, experiment.batch_size, dynamics, SINGLE), layout)

@@ -14,41 +14,29 @@ import numpy as np
 
 from efhc_jax.data import Dataset
 from efhc_jax.engine.budgets import Purse, may_reach, open_purses, top_up
-from efhc_jax.engine.program import (
-    Recorder,
-    Samples,
-    Spec,
-    advance,
-    evaluate,
-    evaluate_mean_models,
-    evaluate_purses,
-    initialise,
-    make_spec,
-    record_audit,
-    record_summary,
-    record_trace,
-)
+from efhc_jax.engine.evaluation import evaluate, evaluate_mean_models, evaluate_purses
+from efhc_jax.engine.program import Samples, Spec, advance, initialise
+from efhc_jax.engine.recording import Recorder, record_audit, record_summary, record_trace
 from efhc_jax.engine.sharding import choose_layout_of_one, fetch, place_runs, place_shared
 from efhc_jax.engine.step import State
+from efhc_jax.engine.values import RunValues
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment, check_experiment, check_registered
 from efhc_jax.randomness.draws import pinned_settings
-from efhc_jax.results.files import note_files, note_policies, run_dataset
+from efhc_jax.results.datasets import note_policies, run_dataset
 from efhc_jax.results.history import History, Record
+from efhc_jax.results.variables import VARIABLES
 from efhc_jax.runs.loggers import Logger
 from efhc_jax.runs.memory import check_fits
-from efhc_jax.runs.prepare import Hyper, prepare, stack, with_data
+from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import Report, run_progress
 from efhc_jax.storage.checkpoints import Checkpoints
+from efhc_jax.storage.identity import note_files
 
 if TYPE_CHECKING:
     import xarray
 
 _LONGEST_CHUNK = 500  # iterations between updates of the progress
-_LOGGED = (
-    *("accuracy", "test_loss", "mean_model_accuracy", "consensus_error", "global_loss", "broadcasts"),
-    *("train_loss", "transmission_time", "links_used", "gradient_norm"),
-)
 _TRACE_LIMIT = 4 * 2**30  # largest trace in bytes
 
 
@@ -114,13 +102,13 @@ def simulate(
         _check_graphs_fit(experiment)
     record = record_trace if trace else record_audit if audit else record_summary
     check_fits(experiment, data, spec, record)
-    hypers = stack([prepare(experiment, data)])
+    values = stack([prepare(experiment, data)])
     times = evaluation_times(experiment)
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
     with run_progress(experiment.iterations, title, progress) as report:
         control = control._replace(report=_both(report, control.report))
-        (one,) = run_batch(spec, hypers, data, times, control, record)
+        (one,) = run_batch(spec, values, data, times, control, record)
     result = run_dataset(experiment, one)
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     note_policies(result, [experiment.policy])
@@ -142,7 +130,7 @@ def _both(one: Report, other: Report) -> Report:
 @pinned_settings()
 def run_batch(
     spec: Spec,
-    hypers: Hyper,
+    values: RunValues,
     data: Dataset,
     times: np.ndarray,
     control: Control = _ALONE,
@@ -156,7 +144,7 @@ def run_batch(
 
     Args:
         spec: the static settings.
-        hypers: the values of the runs, stacked.
+        values: the values of the runs, stacked.
         data: the training and test data.
         times: the iterations to evaluate at, from 0 to the last.
         control: progress, interruption and checkpoints. A batch with a checkpoint resumes from it.
@@ -168,15 +156,17 @@ def run_batch(
         KeyboardInterrupt: `control.should_stop` returned True; the state is in the checkpoint.
     """
     began = time.perf_counter()
-    hypers = place_runs(spec.layout, hypers)
+    values = place_runs(spec.layout, values)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
-    bandwidth, adjacency, budgets = fetch((hypers.bandwidth, hypers.adjacency, hypers.budgets[0]))
-    states, purses, history = _begin(spec, hypers, control.checkpoints, filled_from)
+    bandwidth, adjacency, budgets = fetch(
+        (values.bandwidth, values.network.adjacency, values.budgets[0])
+    )
+    states, purses, history = _begin(spec, values, control.checkpoints, filled_from)
     tracing = record is record_trace
     initial = None
     if tracing:
-        initial = fetch(initialise(spec, hypers).weights)  # also when resuming from a checkpoint
+        initial = fetch(initialise(spec, values).weights)  # also when resuming from a checkpoint
         initial = initial.reshape(*initial.shape[:2], -1)
     before = history.seconds
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
@@ -185,11 +175,11 @@ def run_batch(
         if part.length == 0:
             evaluating = time.perf_counter()
             if part.first == 0:
-                found = _evaluate_beginnings(spec, hypers, states, test, beginnings)
+                found = _evaluate_beginnings(spec, values, states, test, beginnings)
             else:
                 found = fetch(evaluate(spec, states, test))
             if record is not record_summary:
-                found |= fetch(evaluate_mean_models(spec, hypers, states, train))
+                found |= fetch(evaluate_mean_models(spec, values, states, train))
             history.evaluation_seconds += time.perf_counter() - evaluating
             history.add_evaluation(found, part.first)
             _log(control, found, part.first)
@@ -200,7 +190,7 @@ def run_batch(
                 if may_reach(most, budgets, fetch(purses.reached)):
                     watched = place_runs(spec.layout, top_up(purses, history.spent))
             states, watched, recorded = advance(
-                spec, record, part.length, hypers, states, watched, jnp.int32(part.first), train
+                spec, record, part.length, values, states, watched, jnp.int32(part.first), train
             )
             purses = purses if watched is None else watched
             _check_nobody_missed(states)
@@ -222,11 +212,11 @@ def run_batch(
 
 
 def _evaluate_beginnings(
-    spec: Spec, hypers: Hyper, states: State, test: Samples, known: Beginnings | None
+    spec: Spec, values: RunValues, states: State, test: Samples, known: Beginnings | None
 ) -> dict[str, np.ndarray]:
     """Evaluations of the initial models, which runs of the same seed share."""
     known = {} if known is None else known
-    keys = [key.tobytes() for key in fetch(jax.random.key_data(hypers.key))]
+    keys = [key.tobytes() for key in fetch(jax.random.key_data(values.key))]
     if any(key not in known for key in keys):
         found = fetch(evaluate(spec, states, test))
         for run, key in enumerate(keys):
@@ -293,11 +283,11 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _begin(
-    spec: Spec, hypers: Hyper, checkpoints: Checkpoints | None, filled_from: int | None
+    spec: Spec, values: RunValues, checkpoints: Checkpoints | None, filled_from: int | None
 ) -> tuple[State, Purse, History]:
     """The initial states, or those of the checkpoint, whatever its number of accelerators."""
-    states = initialise(spec, hypers)
-    runs, budgets = hypers.budgets[0].shape
+    states = initialise(spec, values)
+    runs, budgets = values.budgets[0].shape
     purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
@@ -342,8 +332,12 @@ def _keep(control: Control, history: History, states: State, purses: Purse) -> N
 def _log(control: Control, found: dict[str, np.ndarray], iteration: int) -> None:
     """Log the mean of each metric over devices, and over the iterations of a chunk."""
     if control.logger:
-        means = {name: float(array.mean()) for name, array in found.items() if name in _LOGGED}
+        means = {name: float(array.mean()) for name, array in found.items() if _is_logged(name)}
         control.logger.log(means, iteration)
+
+
+def _is_logged(name: str) -> bool:
+    return name in VARIABLES and VARIABLES[name].logged
 
 
 def _advice(experiment: Experiment, record: Record) -> str:

@@ -17,7 +17,8 @@ import jax
 import numpy as np
 
 from efhc_jax.data import Dataset
-from efhc_jax.engine.program import Recorder, Spec, laid_out, make_spec, record_audit, record_summary
+from efhc_jax.engine.program import Spec, laid_out
+from efhc_jax.engine.recording import Recorder, record_audit, record_summary
 from efhc_jax.engine.sharding import choose_layout, hardware
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.axes import NOT_AXES
@@ -31,14 +32,16 @@ from efhc_jax.experiment.experiment import (
     check_registered,
     first_values,
 )
-from efhc_jax.results.files import axes_of, load, note_files, note_policies, save, sweep_dataset
+from efhc_jax.results.datasets import note_policies, sweep_dataset
 from efhc_jax.results.history import Record
-from efhc_jax.runs.identity import differences, owner
+from efhc_jax.results.selection import axes_of
 from efhc_jax.runs.memory import Estimate, accelerators_here, choose_batch, estimate, gigabytes
-from efhc_jax.runs.prepare import prepare, stack, with_data
+from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import Report, sweep_progress
 from efhc_jax.runs.simulation import Beginnings, Control, evaluation_times, run_batch
 from efhc_jax.storage.checkpoints import Checkpoints
+from efhc_jax.storage.identity import differences, note_files, owner
+from efhc_jax.storage.netcdf import load, save
 from efhc_jax.storage.sweep_folder import Store
 from efhc_jax.text.names import known_name
 

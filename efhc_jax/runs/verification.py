@@ -14,12 +14,12 @@ from efhc_jax.data import Dataset
 from efhc_jax.engine.sharding import hardware
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.experiment import FAMILIES, Experiment, as_stored, check_registered
-from efhc_jax.plotting.figures import setting_of
 from efhc_jax.policies import POLICIES
-from efhc_jax.results.files import attributes, axes_of, data_of, run_dataset
-from efhc_jax.runs.identity import file_digest
+from efhc_jax.results.datasets import attributes, data_of, run_dataset
+from efhc_jax.results.selection import axes_of, setting_of
 from efhc_jax.runs.simulation import DivergedError, simulate
 from efhc_jax.runs.sweeps import Grid, repeat
+from efhc_jax.storage.identity import file_digest
 
 if TYPE_CHECKING:
     import xarray

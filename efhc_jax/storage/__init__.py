@@ -1,1 +1,1 @@
-"""Bytes on disk: files that are whole, locks, checksums, checkpoints, sweep folders."""
+"""Results, checkpoints and sweep folders on disk."""

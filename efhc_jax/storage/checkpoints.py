@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from efhc_jax.errors import DataError, first_line
-from efhc_jax.runs.identity import differences
+from efhc_jax.storage.identity import differences
 
 FORMAT = 3  # version of the layout of a checkpoint
 _MOST_REASON = 200  # characters of an error of the storage layer in a message

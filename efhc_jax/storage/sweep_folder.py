@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from efhc_jax.disk.files import output_folder, written_whole
+from efhc_jax.disk.locks import held
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.results.history import Record
-from efhc_jax.runs.identity import differences
-from efhc_jax.storage.files import output_folder, written_whole
-from efhc_jax.storage.locks import held
+from efhc_jax.storage.identity import differences
 
 FORMAT = 1
 _OWNER = "owner"  # key of the identity of a batch

@@ -11,7 +11,7 @@ from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.network.connectivity import broadcast_waits, connection_window, links_in_use
 from efhc_jax.randomness.draws import pinned_settings
-from efhc_jax.results.files import data_of, policy_of
+from efhc_jax.results.datasets import data_of, policy_of
 from efhc_jax.theory import Finding, Optimum, PowerDecay
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from benchmarks.peers import numpy_stacked
 from benchmarks.suites import peers, scaling, startup
 from efhc_jax.cli import bench, main
 from efhc_jax.data import load_dataset
-from efhc_jax.engine.program import laid_out, make_spec
+from efhc_jax.engine.program import laid_out
 from efhc_jax.engine.sharding import SINGLE, Layout
 from efhc_jax.errors import EfhcError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.models import make_model
 from efhc_jax.network.slots import make_network
+from efhc_jax.runs.prepare import make_spec
 
 PARAMETERS = {"svm": 7850, "lenet5": 61_706}
 
@@ -169,8 +170,11 @@ def test_neighbour_lists_reach_the_peers_as_matrices(small):
     links = scaling.random_links(72)
     network = make_network(links, 72)
     assert network.neighbors is not None
-    hypers = made.hypers._replace(adjacency=network.links[None], neighbors=network.neighbors[None])
-    adjacency = ours.problem_of(made._replace(hypers=hypers), data).adjacency[0]
+    lists = made.values.network._replace(
+        adjacency=network.links[None], neighbors=network.neighbors[None]
+    )
+    values = made.values._replace(network=lists)
+    adjacency = ours.problem_of(made._replace(values=values), data).adjacency[0]
     np.testing.assert_array_equal(np.argwhere(np.triu(adjacency)), links)
     assert 9 < adjacency.sum(1).mean() <= 10
 

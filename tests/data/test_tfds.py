@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from efhc_jax.data import fashion_mnist, load_dataset, tfds
+from efhc_jax.disk.locks import held
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.storage.locks import held
 from small_set import SmallSet
 
 pytestmark = pytest.mark.usefixtures("no_debian")

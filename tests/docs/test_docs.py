@@ -20,7 +20,8 @@ import efhc_jax
 from efhc_jax import cli
 from efhc_jax.data import fashion_mnist
 from efhc_jax.papers.efhc import settings
-from efhc_jax.results.files import DIMENSIONS, file_stem
+from efhc_jax.results.variables import DIMENSIONS
+from efhc_jax.storage.netcdf import file_stem
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

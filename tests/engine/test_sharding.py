@@ -162,22 +162,23 @@ import numpy as np
 import efhc_jax as efhc
 from jax.sharding import Mesh
 from efhc_jax.engine.sharding import Layout, place_runs
-from efhc_jax.engine.program import initialise, laid_out, make_spec
+from efhc_jax.engine.program import initialise, laid_out
+from efhc_jax.runs.prepare import make_spec
 from efhc_jax.runs.prepare import prepare, stack
 from efhc_jax.runs.simulation import evaluation_times, run_batch
 
 data = efhc.load_dataset("synthetic")
 base = efhc.Experiment(dataset="synthetic", devices=80, graph="ring", dynamics="failures")
-hypers = stack([prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")])
-assert hypers.neighbors is not None, "the test is about lists of neighbours"
+values = stack([prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")])
+assert values.network.neighbors is not None, "the test is about lists of neighbours"
 spec, times = make_spec(base, data), evaluation_times(base.replace(iterations=12, eval_every=6))
-expected = run_batch(spec, hypers, data, times)
+expected = run_batch(spec, values, data, times)
 for shape in ((1, 8), (2, 4)):
     mesh = Mesh(np.array(jax.devices()).reshape(shape), ("runs", "rows"))
     spread = laid_out(spec, Layout(mesh, devices=80))
-    weights = initialise(spread, place_runs(spread.layout, hypers)).weights
+    weights = initialise(spread, place_runs(spread.layout, values)).weights
     assert weights.addressable_shards[0].data.shape[:2] == (2 // shape[0], 80 // shape[1])
-    for one, other in zip(expected, run_batch(spread, hypers, data, times), strict=True):
+    for one, other in zip(expected, run_batch(spread, values, data, times), strict=True):
         for name, array in (one.evaluations | one.steps).items():
             found = (other.evaluations | other.steps)[name]
             np.testing.assert_allclose(found, array, rtol=1e-4, atol=1e-5, err_msg=name)

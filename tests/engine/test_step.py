@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import oracle
 from efhc_jax.engine.step import Inputs, Rules, normalised_distance, start, step
+from efhc_jax.engine.values import RunValues
 from efhc_jax.models import make_model
 from efhc_jax.models.base import Model
+from efhc_jax.network.dynamics import Snapshot
 from efhc_jax.policies import POLICIES
-from efhc_jax.runs.prepare import Hyper
 
 DEVICES, ITERATIONS, BATCH = 5, 12, 2
 LEARNING_RATE = (0.5, 2.0, 0.6)
@@ -26,18 +27,17 @@ def compiled(model, norm_order):
     return rules, jax.jit(functools.partial(step, rules))
 
 
-def hyper_of(policy, r, bandwidth, adjacency):
-    return Hyper(
+def values_of(policy, r, bandwidth):
+    return RunValues(
         key=None,
         policy=jnp.asarray(list(POLICIES).index(policy)),
         r=jnp.asarray(r),
         learning_rate=tuple(jnp.asarray(value) for value in LEARNING_RATE),
         budgets=(jnp.zeros(0), jnp.zeros(0)),
         bandwidth=jnp.asarray(bandwidth),
-        adjacency=adjacency,
-        neighbors=None,
+        network=None,
         shards=None,
-        change=None,
+        absent_train=None,
     )
 
 
@@ -65,19 +65,19 @@ def random_case(data, graphs, seed=0):
 
 def run_engine(data, case, weights, model, policy, r, norm_order):
     rules, one_step = compiled(model, norm_order)
-    hyper = hyper_of(policy, r, case["bandwidth"], case["adjacency"][0])
+    values = values_of(policy, r, case["bandwidth"])
     state, history = start(jnp.asarray(weights), case["adjacency"][0]), []
     for k in range(ITERATIONS):
         sample = case["samples"][k]
         inputs = Inputs(
             jnp.asarray(k),
-            case["adjacency"][k],
+            Snapshot(case["adjacency"][k], None, np.ones(DEVICES, bool)),
             np.ones(DEVICES, bool),
             data.train_images[sample],
             data.train_labels[sample],
             case["coins"][k],
         )
-        state, info = one_step(hyper, state, inputs)
+        state, info = one_step(values, state, inputs)
         history.append((state, info))
     return history
 
@@ -142,16 +142,21 @@ def test_one_device_is_plain_sgd(x64, tiny):
     model: Model = make_model("logistic", (3, 3), 4)
     rules = Rules(model, tuple(POLICIES.values()), 2.0)
     alone = np.zeros((1, 1), bool)
-    hyper = hyper_of("efhc", 50.0, [5000.0], alone)
+    values = values_of("efhc", 50.0, [5000.0])
     row = np.random.default_rng(0).normal(size=model.size)
     state = start(jnp.asarray(row)[None], alone)
     truth = oracle.MODELS["logistic"](4)
     for k in range(5):
         image, label = tiny.train_images[k], tiny.train_labels[k]
         inputs = Inputs(
-            jnp.asarray(k), alone, np.ones(1, bool), image[None, None], label[None, None], np.zeros(1)
+            jnp.asarray(k),
+            Snapshot(alone, None, np.ones(1, bool)),
+            np.ones(1, bool),
+            image[None, None],
+            label[None, None],
+            np.zeros(1),
         )
-        state, info = step(rules, hyper, state, inputs)
+        state, info = step(rules, values, state, inputs)
         a, b, c = LEARNING_RATE
         pixels = oracle.normalise(image.reshape(1, -1))
         row = row - a / (b + k) ** c * truth.gradient(row, pixels, label[None])

@@ -20,7 +20,7 @@ from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.slots import as_matrix
 from efhc_jax.randomness.draws import random_words, uniform
 from efhc_jax.randomness.streams import Stream
-from efhc_jax.runs.prepare import prepare
+from efhc_jax.runs.prepare import network_values, prepare
 
 BASE = efhc.Experiment(
     devices=6, connectivity=0.6, iterations=40, eval_every=20, batch_size=2, r=4000.0, learning_rate=0.5
@@ -51,28 +51,26 @@ def experiment_with(dynamics, graph_file, **changes):
 
 def network_of(experiment, data, iterations=400):
     """The links (iteration, device, device) and who is there (iteration, device)."""
-    hyper = prepare(experiment, data)
-    hyper = hyper._replace(shards=jax.tree.map(jnp.asarray, hyper.shards))
+    network = network_values(experiment)
     dynamics = DYNAMICS[experiment.dynamics]
 
     def body(memory, k):
-        now = dynamics.at(hyper, memory, k)
-        neighbors = hyper.neighbors if now.moved is None else now.moved.neighbors
-        return now.memory, (as_matrix(now.links, neighbors), now.present)
+        now, memory = dynamics.at(network, memory, k)
+        return memory, (as_matrix(now.links, now.neighbors), now.present)
 
-    _, found = jax.lax.scan(body, dynamics.begin(hyper), jnp.arange(iterations))
+    _, found = jax.lax.scan(body, dynamics.init(network), jnp.arange(iterations))
     return jax.tree.map(np.asarray, found)
 
 
 def expected_network(experiment, data):
     """What the oracle says, from the same chances: links and who is there."""
     e, m = experiment, experiment.devices
-    hyper = prepare(e, data)
-    graph = np.asarray(prepare(BASE, data).adjacency)
+    network = network_values(e)
+    graph = np.asarray(prepare(BASE, data).network.adjacency)
     everybody = np.ones((STEPS, m), bool)
 
     def chances(iteration, positions):
-        return np.asarray(uniform(random_words(hyper.key, Stream.NETWORK, iteration, positions)))
+        return np.asarray(uniform(random_words(network.key, Stream.NETWORK, iteration, positions)))
 
     low, high = np.sort(np.indices((m, m)), axis=0)
     of_links = [chances(k, (low * m + high).ravel()).reshape(m, m) for k in range(-1, STEPS)]
@@ -85,10 +83,10 @@ def expected_network(experiment, data):
             graph, of_links[0], of_links[1:], e.link_failure, e.link_repair
         ), everybody
     if e.dynamics == "periodic":
-        return networks.periodic(graph, STEPS, np.asarray(hyper.change.turn), e.period), everybody
+        return networks.periodic(graph, STEPS, np.asarray(network.dynamics.turn), e.period), everybody
     if e.dynamics == "mobility":
         goals = [chances(k, np.arange(2 * m)).reshape(m, 2) for k in range(-1, STEPS)]
-        places = np.asarray(hyper.change.places)
+        places = np.asarray(network.dynamics.places)
         return networks.mobility(places, goals, e.speed, e.connectivity), everybody
     if e.dynamics == "churn":
         of_devices = [chances(k, np.arange(m)) for k in range(STEPS)]
@@ -161,7 +159,7 @@ def test_event_1_is_counted_apart(x64, tiny, graph_file):
 
 def test_failures_leave_each_link_up_as_often_as_said(tiny):
     links, _ = network_of(BASE.replace(dynamics="failures", link_up=0.7), tiny, 4000)
-    graph = np.asarray(prepare(BASE, tiny).adjacency)
+    graph = np.asarray(prepare(BASE, tiny).network.adjacency)
     share = links[:, graph].mean(0)
     assert share == pytest.approx(0.7, abs=0.04)
     assert not links[:, ~graph].any()
@@ -174,7 +172,7 @@ def test_failures_leave_each_link_up_as_often_as_said(tiny):
 def test_outages_of_markov_links_last(tiny):
     experiment = BASE.replace(dynamics="markov", link_failure=0.05, link_repair=0.2)
     links, _ = network_of(experiment, tiny, 8000)
-    graph = np.asarray(prepare(BASE, tiny).adjacency)
+    graph = np.asarray(prepare(BASE, tiny).network.adjacency)
     up = links[:, graph]
     assert up.mean() == pytest.approx(0.2 / 0.25, abs=0.03)
     down = ~up
@@ -200,22 +198,21 @@ def test_a_periodic_ring_needs_the_whole_period_to_be_connected(tiny):
 
 def test_devices_walk_and_links_follow_their_distance(tiny):
     experiment = BASE.replace(dynamics="mobility", speed=0.03)
-    hyper = prepare(experiment, tiny)
+    network = network_values(experiment)
     dynamics = DYNAMICS["mobility"]
-    memory = dynamics.begin(hyper)
-    np.testing.assert_array_equal(
-        dynamics.at(hyper, memory, jnp.int32(0)).links, prepare(BASE, tiny).adjacency
-    )
+    memory = dynamics.init(network)
+    first, _ = dynamics.at(network, memory, jnp.int32(0))
+    np.testing.assert_array_equal(first.links, network_values(BASE).adjacency)
     for k in range(60):
-        now = dynamics.at(hyper, memory, jnp.int32(k))
+        now, following = dynamics.at(network, memory, jnp.int32(k))
         places = np.asarray(memory["places"])
         distance = np.linalg.norm(places[:, None] - places, axis=2)
         np.testing.assert_array_equal(now.links, (distance <= 0.6) & ~np.eye(6, dtype=bool))
-        walked = np.linalg.norm(np.asarray(now.memory["places"]) - places, axis=1)
+        walked = np.linalg.norm(np.asarray(following["places"]) - places, axis=1)
         assert (walked <= 0.03 + 1e-6).all()
-        assert (np.asarray(now.memory["places"]) >= 0).all()
-        assert (np.asarray(now.memory["places"]) <= 1).all()
-        memory = now.memory
+        assert (np.asarray(following["places"]) >= 0).all()
+        assert (np.asarray(following["places"]) <= 1).all()
+        memory = following
 
 
 def test_absent_devices_have_no_links_and_keep_their_models(tiny):
@@ -264,7 +261,7 @@ def test_lists_of_neighbours_change_as_the_matrix_does(tiny, tmp_path, monkeypat
     matrices, _ = network_of(experiment, tiny, 40)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
     monkeypatch.setattr(network, "_SLOTS_TOGETHER", 1)
-    assert prepare(experiment, tiny).neighbors is not None
+    assert prepare(experiment, tiny).network.neighbors is not None
     lists, _ = network_of(experiment, tiny, 40)
     np.testing.assert_array_equal(lists, matrices)
 
@@ -288,10 +285,10 @@ def many(tiny):
 
 def test_many_devices_that_move_are_linked_as_all_pairs_would_be(x64, many, monkeypatch):
     data, moving = many
-    assert prepare(moving, data).neighbors is not None
+    assert prepare(moving, data).network.neighbors is not None
     lists = efhc.simulate(moving, data, trace=True)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 400)
-    assert prepare(moving, data).neighbors is None
+    assert prepare(moving, data).network.neighbors is None
     pairs = efhc.simulate(moving, data, trace=True)
     assert (pairs.adjacency.values[1:] != pairs.adjacency.values[:-1]).any()
     assert int(pairs.new_links_used.sum()) > 100
@@ -309,7 +306,9 @@ def test_a_crowd_for_which_there_is_no_room_is_reported(many, monkeypatch):
 
 
 def test_files_of_different_length_are_swept(tiny, tmp_path):
-    ring, star = (np.asarray(prepare(BASE.replace(graph=g), tiny).adjacency) for g in ("ring", "star"))
+    ring, star = (
+        np.asarray(prepare(BASE.replace(graph=g), tiny).network.adjacency) for g in ("ring", "star")
+    )
     np.save(tmp_path / "one.npy", ring)
     np.save(tmp_path / "two.npy", np.stack([ring, star, ring]))
     files = [str(tmp_path / "one.npy"), str(tmp_path / "two.npy")]

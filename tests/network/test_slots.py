@@ -92,7 +92,7 @@ def test_a_run_on_lists_is_the_run_on_the_matrix(x64, tiny, monkeypatch):
     plain = efhc.simulate(experiment, tiny, trace=True)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
     monkeypatch.setattr(network, "_SLOTS_TOGETHER", 1)
-    assert prepare(experiment, tiny).neighbors is not None
+    assert prepare(experiment, tiny).network.neighbors is not None
     listed = efhc.simulate(experiment, tiny, trace=True)
     assert 0.05 < plain.fired.mean() < 0.95
     for name in ("adjacency", "used_links", "fired", "sample", "links_used"):

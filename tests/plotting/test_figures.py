@@ -16,9 +16,9 @@ from efhc_jax.plotting.figures import (
     look_of,
     over_common_time,
     save_figure,
-    swept,
     time_at_evaluations,
 )
+from efhc_jax.results.selection import swept
 from small import SMALL
 
 BASE = SMALL.replace(budgets=(0.02,))

@@ -12,9 +12,10 @@ import pytest
 import xarray
 
 import efhc_jax as efhc
-from efhc_jax.results.files import FORMAT, file_stem, run_dataset, sweep_dataset
+from efhc_jax.disk.seals import read_sealed, sealed
+from efhc_jax.results.datasets import FORMAT, run_dataset, sweep_dataset
 from efhc_jax.results.history import Record
-from efhc_jax.storage.seals import read_sealed, sealed
+from efhc_jax.storage.netcdf import file_stem
 from small import SMALL, named_after
 
 OF_A_RUN = {

@@ -6,7 +6,7 @@ import efhc_jax as efhc
 from efhc_jax.cli import main
 from efhc_jax.models.svm import svm
 from efhc_jax.results.activity import activity_of
-from efhc_jax.results.files import policy_of
+from efhc_jax.results.datasets import policy_of
 
 BASE = efhc.Experiment(dataset="synthetic", devices=4, iterations=6, eval_every=3)
 

@@ -51,7 +51,7 @@ def test_a_full_device_for_output(tmp_path):
 
 
 def test_a_run_in_a_folder_that_is_in_use(tmp_path, capsys, monkeypatch):
-    from efhc_jax.storage.locks import held
+    from efhc_jax.disk.locks import held
 
     monkeypatch.setattr("efhc_jax.runs.simulation.advance", lambda *a: pytest.fail("the work began"))
     with held(tmp_path):

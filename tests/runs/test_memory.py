@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.engine.program import Samples, advance, initialise, make_spec, record_audit, record_summary
+from efhc_jax.engine.program import Samples, advance, initialise
+from efhc_jax.engine.recording import record_audit, record_summary
 from efhc_jax.engine.sharding import Layout
 from efhc_jax.runs import memory
 from efhc_jax.runs.memory import Estimate, choose_batch, estimate, free_memory, gigabytes
-from efhc_jax.runs.prepare import prepare, stack
+from efhc_jax.runs.prepare import make_spec, prepare, stack
 
 EXPERIMENT = efhc.Experiment(dataset="synthetic", iterations=20, eval_every=10)
 NEEDS = Estimate(fixed=100, kept=8, stepping=2)
@@ -46,10 +47,10 @@ def spec(accelerators=1, block=0):
 def test_the_estimate_is_near_what_the_compiler_says(data):
     runs = 8
     compiled_for = make_spec(EXPERIMENT, data)
-    hypers = stack([prepare(EXPERIMENT, data)] * runs)
-    states = initialise(compiled_for, hypers)
+    values = stack([prepare(EXPERIMENT, data)] * runs)
+    states = initialise(compiled_for, values)
     train = Samples(jnp.asarray(data.train_images), jnp.asarray(data.train_labels))
-    program = advance.lower(compiled_for, record_summary, 10, hypers, states, None, jnp.int32(0), train)
+    program = advance.lower(compiled_for, record_summary, 10, values, states, None, jnp.int32(0), train)
     found = program.compile().memory_analysis()
     real = (
         found.argument_size_in_bytes

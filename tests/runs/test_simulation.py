@@ -14,9 +14,11 @@ import efhc_jax as efhc
 import oracle
 import small
 from efhc_jax.data import Dataset
-from efhc_jax.engine.program import Samples, advance, evaluate, initialise, make_spec, record_summary
+from efhc_jax.engine.evaluation import evaluate
+from efhc_jax.engine.program import Samples, advance, initialise
+from efhc_jax.engine.recording import record_summary
 from efhc_jax.models.base import normalise
-from efhc_jax.runs.prepare import prepare, stack
+from efhc_jax.runs.prepare import make_spec, prepare, stack
 from efhc_jax.runs.simulation import Control, chunks, evaluation_times
 
 SMALL = small.SMALL.replace(iterations=30)
@@ -116,18 +118,18 @@ def test_the_whole_run_lowers_for_gpus_without_callbacks(model):
     data = Dataset("blank", images, labels, images, labels)
     experiment = efhc.Experiment(model=model, dataset="synthetic")
     spec = make_spec(experiment, data)
-    hypers = stack([prepare(experiment, data)] * 2)
+    values = stack([prepare(experiment, data)] * 2)
     samples = Samples(jnp.asarray(images), jnp.asarray(labels))
 
-    def whole_run(key_data, hypers):
-        hypers = hypers._replace(key=jax.random.wrap_key_data(key_data))
-        states = initialise(spec, hypers)
-        states, _, recorded = advance(spec, record_summary, 3, hypers, states, None, 0, samples)
+    def whole_run(key_data, values):
+        values = values._replace(key=jax.random.wrap_key_data(key_data))
+        states = initialise(spec, values)
+        states, _, recorded = advance(spec, record_summary, 3, values, states, None, 0, samples)
         return recorded, evaluate(spec, states, samples)
 
-    key_data = jax.random.key_data(hypers.key)
+    key_data = jax.random.key_data(values.key)
     exported = jax.export.export(jax.jit(whole_run), platforms=["cuda"])(
-        key_data, hypers._replace(key=None)
+        key_data, values._replace(key=None)
     )
     text = re.sub(r"#loc\d* = .*|loc\(.*\)", "", exported.mlir_module())  # names of Python code
     assert exported.platforms == ("cuda",)
@@ -228,13 +230,13 @@ def test_early_evaluations_change_nothing_else(tiny):
 
 def test_chunking_changes_no_bit_of_the_dynamics(tiny):
     spec = make_spec(SMALL, tiny)
-    hypers = stack([prepare(SMALL, tiny)])
+    values = stack([prepare(SMALL, tiny)])
     train = Samples(jnp.asarray(tiny.train_images), jnp.asarray(tiny.train_labels))
     go = functools.partial(advance, spec, record_summary)
-    whole, *_ = go(10, hypers, initialise(spec, hypers), None, 0, train)
-    states = initialise(spec, hypers)
+    whole, *_ = go(10, values, initialise(spec, values), None, 0, train)
+    states = initialise(spec, values)
     for first in (0, 5):
-        states, *_ = go(5, hypers, states, None, first, train)
+        states, *_ = go(5, values, states, None, first, train)
     np.testing.assert_array_equal(whole.weights, states.weights)
 
 

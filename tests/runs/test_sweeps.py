@@ -17,7 +17,8 @@ import pytest
 import xarray
 
 import efhc_jax as efhc
-from efhc_jax.engine.program import advance, evaluate
+from efhc_jax.engine.evaluation import evaluate
+from efhc_jax.engine.program import advance
 from efhc_jax.plotting.figures import draw_lines
 from efhc_jax.runs.prepare import prepare
 from efhc_jax.runs.simulation import Control
@@ -126,7 +127,7 @@ def test_nested_graphs_are_dense(tiny):
     base = SMALL.replace(devices=8)
     own, nested = (Grid.of(base, axes, nested).experiments for nested in (False, True))
     degree = [
-        np.mean([prepare(e, tiny).adjacency.sum() / 8 for e in cells if e.connectivity == dense])
+        np.mean([prepare(e, tiny).network.adjacency.sum() / 8 for e in cells if e.connectivity == dense])
         for cells in (own, nested)
     ]
     assert degree[1] > degree[0] + 0.3
@@ -165,7 +166,7 @@ def test_values_of_an_axis_are_checked_alone_first(axis, said):
 def test_graphs_nest_where_that_is_asked_for(tiny):
     axes = {"connectivity": [0.5, 0.7, 0.9], "seed": range(4)}
     cells = Grid.of(SMALL, axes, nested=True).experiments
-    graphs = {(e.seed, e.connectivity): prepare(e, tiny).adjacency for e in cells}
+    graphs = {(e.seed, e.connectivity): prepare(e, tiny).network.adjacency for e in cells}
     for seed in range(4):
         near, middle, wide = (graphs[seed, c] for c in (0.5, 0.7, 0.9))
         assert (middle | ~near).all()

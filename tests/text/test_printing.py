@@ -15,7 +15,7 @@ from efhc_jax.cli.startup import notes
 from efhc_jax.cli.sweep import sweep_table
 from efhc_jax.plotting.animation import animate
 from efhc_jax.plotting.figures import draw_run, save_figure
-from efhc_jax.results.files import save
+from efhc_jax.storage.netcdf import save
 from efhc_jax.text.printing import in_figure, in_table, print_text, printable
 
 NAMES = ["[/a]", "[red]", "$^$", r"$\\frac$", "a\x1b[31mb", "trailing\\"]

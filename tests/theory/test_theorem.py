@@ -11,16 +11,11 @@ import pytest
 
 import efhc_jax as efhc
 import small
-from efhc_jax.engine.program import (
-    Samples,
-    advance,
-    evaluate_mean_models,
-    initialise,
-    make_spec,
-    record_summary,
-)
+from efhc_jax.engine.evaluation import evaluate_mean_models
+from efhc_jax.engine.program import Samples, advance, initialise
+from efhc_jax.engine.recording import record_summary
 from efhc_jax.network.dynamics import DYNAMICS
-from efhc_jax.runs.prepare import prepare, split_of, stack
+from efhc_jax.runs.prepare import make_spec, prepare, split_of, stack
 from efhc_jax.theory.optimum import find_optimum
 
 ITERATIONS, FACTOR = 4_000, 25
@@ -66,19 +61,19 @@ def graph_file(tmp_path_factory):
 def ends_of(experiment, policies, data):
     """(consensus error, F(w̄)) before the first and after the last iteration, for each policy."""
     spec = make_spec(experiment, data)
-    hypers = stack([prepare(experiment.replace(policy=policy), data) for policy in policies])
+    values = stack([prepare(experiment.replace(policy=policy), data) for policy in policies])
     train = jax.tree.map(jnp.asarray, Samples(data.train_images, data.train_labels))
-    states = initialise(spec, hypers)
-    first = measured(spec, hypers, states, train)
-    states, *_ = advance(spec, record_summary, ITERATIONS, hypers, states, None, jnp.int32(0), train)
+    states = initialise(spec, values)
+    first = measured(spec, values, states, train)
+    states, *_ = advance(spec, record_summary, ITERATIONS, values, states, None, jnp.int32(0), train)
     share = np.asarray(states.broadcasts).mean(1) / ITERATIONS
-    return first, measured(spec, hypers, states, train), share
+    return first, measured(spec, values, states, train), share
 
 
-def measured(spec, hypers, states, train):
+def measured(spec, values, states, train):
     rows = np.asarray(states.weights)
     apart = np.sqrt(((rows - rows.mean(1, keepdims=True)) ** 2).sum((1, 2, 3)) / rows.shape[1])
-    return apart, np.asarray(evaluate_mean_models(spec, hypers, states, train)["global_loss"])
+    return apart, np.asarray(evaluate_mean_models(spec, values, states, train)["global_loss"])
 
 
 @pytest.mark.parametrize("dynamics", DYNAMICS)

@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 
 import efhc_jax as efhc
-from efhc_jax.runs.code_digests import code_digest, member_digests
+from efhc_jax.storage.code_digests import code_digest, member_digests
 
 
 def module_of(text):

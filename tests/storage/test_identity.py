@@ -10,8 +10,8 @@ import pytest
 
 import efhc_jax as efhc
 from efhc_jax.cli import main
-from efhc_jax.runs.identity import differences, owner
 from efhc_jax.runs.simulation import _refilled
+from efhc_jax.storage.identity import differences, owner
 from small import SMALL
 
 AXES = {"policy": ["efhc", "zt"], "seed": [0, 1, 2]}

@@ -4,9 +4,9 @@ import pytest
 import xarray
 
 import efhc_jax as efhc
-from efhc_jax.results.files import DIMENSIONS
+from efhc_jax.disk.seals import read_sealed, sealed
 from efhc_jax.results.validity import what_is_wrong
-from efhc_jax.storage.seals import read_sealed, sealed
+from efhc_jax.results.variables import DIMENSIONS
 
 
 @pytest.fixture(scope="module")

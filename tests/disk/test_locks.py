@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.storage.locks import NAME, held
+from efhc_jax.disk.locks import NAME, held
 
 
 def test_a_second_one_is_told_who_is_there(tmp_path):
@@ -36,7 +36,7 @@ def test_nothing_is_left_behind(tmp_path):
 def test_the_file_of_a_killed_process_is_in_nobodys_way(tmp_path):
     program = (
         "import sys, time, pathlib\n"
-        "from efhc_jax.storage.locks import held\n"
+        "from efhc_jax.disk.locks import held\n"
         "with held(pathlib.Path(sys.argv[1])):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(600)\n"

@@ -9,8 +9,8 @@ import pytest
 
 import efhc_jax as efhc
 from efhc_jax.data import fashion_mnist
+from efhc_jax.disk import caches
 from efhc_jax.runs import diagnosis
-from efhc_jax.storage import caches
 
 RUN = ["run", "--dataset", "synthetic", "--devices", "4", "--iterations", "6", "--eval-every", "3"]
 

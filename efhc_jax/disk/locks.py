@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from efhc_jax.disk.files import remove_leftovers
 from efhc_jax.errors import ExperimentError
-from efhc_jax.storage.files import remove_leftovers
 
 NAME = ".efhc.lock"
 _MARK = "efhc: held by process "  # beginning of a lock file, which tells it from other files

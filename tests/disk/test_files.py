@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from efhc_jax.disk.files import output_folder, written_whole
+from efhc_jax.disk.locks import held
 from efhc_jax.errors import ExperimentError
-from efhc_jax.results.files import result_files
-from efhc_jax.storage.files import output_folder, written_whole
-from efhc_jax.storage.locks import held
+from efhc_jax.storage.netcdf import result_files
 
 
 class Failure(Exception):
@@ -62,7 +62,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, umask, kept):
 
 WRITER = """
 import pathlib, sys, time
-from efhc_jax.storage.files import written_whole
+from efhc_jax.disk.files import written_whole
 with written_whole(pathlib.Path(sys.argv[1])) as part:
     part.write_text("half of i")
     print(part.name, flush=True)

@@ -11,11 +11,14 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.runs.code_digests import member_digests
+from efhc_jax.storage.code_digests import member_digests
+
+if TYPE_CHECKING:
+    import xarray
 
 _PACKAGES = ("efhc-jax", "jax", "jaxlib", "numpy", "flax", "optax")  # their versions may affect values
 _MOST_FILE_BYTES = 2**31
@@ -125,3 +128,10 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _shown(part: dict[str, Any], name: str) -> str:
     return json.dumps(part[name]) if name in part else "not swept"
+
+
+def note_files(result: xarray.Dataset, experiments: Iterable[Experiment]) -> None:
+    """Store checksums of the graph files, if there are any."""
+    digests = file_digests(experiments)
+    if digests:
+        result.attrs["files"] = json.dumps(digests)

@@ -1,0 +1,60 @@
+"""The values of an iteration that a run records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from efhc_jax.engine.step import Info, Inputs, State
+from efhc_jax.network.slots import as_matrix
+
+
+class Iteration(NamedTuple):
+    """Everything about one iteration, from which a recorder selects."""
+
+    sample: Array  # (device, batch), indices into the training set
+    inputs: Inputs
+    info: Info
+    after: State
+
+
+Recorder = Callable[[Iteration], dict[str, Array]]
+
+
+def record_summary(iteration: Iteration) -> dict[str, Array]:
+    """Values of every iteration that a run always records."""
+    return {
+        "transmission_time": iteration.info.transmission_time,
+        "train_loss": iteration.info.train_loss,
+        "new_link_time": iteration.info.new_link_time,
+        "links_used": iteration.info.used_links.sum(dtype=jnp.int32) // 2,
+        "new_links_used": iteration.info.new_links.sum(dtype=jnp.int32) // 2,
+        "finite": jnp.isfinite(iteration.info.deviation),
+    }
+
+
+def record_audit(iteration: Iteration) -> dict[str, Array]:
+    """Values of every iteration that an audit needs."""
+    return record_summary(iteration) | {
+        "adjacency": as_matrix(iteration.inputs.network.links, iteration.inputs.network.neighbors),
+        "fired": iteration.info.fired,
+        "gradient_norm": iteration.info.gradient_norm,
+        "largest_gradient": iteration.info.largest_gradient,
+    }
+
+
+def record_trace(iteration: Iteration) -> dict[str, Array]:
+    """The full state of every iteration, for checking small runs by hand."""
+    return record_audit(iteration) | {
+        "weights": _as_vectors(iteration.after.weights),
+        "last_broadcast": _as_vectors(iteration.after.last_broadcast),
+        "used_links": as_matrix(iteration.info.used_links, iteration.inputs.network.neighbors),
+        "sample": iteration.sample,
+    }
+
+
+def _as_vectors(weights: Float[Array, "device *parameters"]) -> Float[Array, "device parameter"]:
+    return weights.reshape(len(weights), -1)
