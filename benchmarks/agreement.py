@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.ours import Ours, evaluation
 from benchmarks.peers.problem import Problem
 from efhc_jax.data import Dataset
-from efhc_jax.engine.sharding import fetch
+from efhc_jax.engine.sharding import to_host
 from efhc_jax.errors import EfhcError
 
 TOLERANCE = 1e-9  # for weights of about 1, after some iterations in 64 bits
@@ -36,7 +36,7 @@ def check_agreement(ours: Ours, problem: Problem, peers: dict[str, ModuleType]) 
         EfhcError: a peer differs, so that timing it would be meaningless.
     """
     states, recorded = ours.advanced(ours.fresh())
-    weights, broadcasts = fetch((states.weights, states.broadcasts))
+    weights, broadcasts = to_host((states.weights, states.broadcasts))
     weights = weights.reshape(problem.weights.shape)
     time = recorded["transmission_time"]
     worst = worst_time = 0.0
@@ -65,7 +65,7 @@ def check_evaluation(
     """
     some = data._replace(test_images=data.test_images[:images], test_labels=data.test_labels[:images])
     accuracy = evaluation(ours, some).work(None)["accuracy"][0]
-    weights = np.array(fetch(ours.states.weights)[0])
+    weights = np.array(to_host(ours.states.weights)[0])
     rows = weights.reshape(len(weights), -1)
     model = ours.experiment.model
     for name, peer in peers.items():

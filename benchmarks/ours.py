@@ -15,7 +15,7 @@ from efhc_jax.data import Dataset
 from efhc_jax.engine.evaluation import evaluate
 from efhc_jax.engine.program import Samples, Spec, advance, initialise, laid_out
 from efhc_jax.engine.recording import record_summary
-from efhc_jax.engine.sharding import choose_layout, fetch, place_runs, place_shared
+from efhc_jax.engine.sharding import choose_layout, place_runs, place_shared, to_host
 from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.experiment.experiment import Experiment
@@ -50,7 +50,7 @@ class Ours(NamedTuple):
     def advanced(self, states: State) -> tuple[State, dict[str, np.ndarray]]:
         """The states after all iterations, and the recorded values; the given states are donated."""
         states, _, recorded = self.compiled(self.values, states, None, jnp.int32(0), self.train)
-        recorded = fetch(recorded)
+        recorded = to_host(recorded)
         return jax.block_until_ready(states), recorded
 
     def fresh(self) -> State:
@@ -107,7 +107,7 @@ def evaluation(ours: Ours, data: Dataset) -> Contender:
     """The evaluation of all runs on the test set."""
     test = place_shared(ours.spec.layout, Samples(data.test_images, data.test_labels))
     compiled = evaluate.lower(ours.spec, ours.states, test).compile()
-    return Contender(lambda _: fetch(compiled(ours.states, test)))
+    return Contender(lambda _: to_host(compiled(ours.states, test)))
 
 
 def problem_of(ours: Ours, data: Dataset) -> Problem:
@@ -122,7 +122,7 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
 
         return jax.vmap(one)(values)
 
-    weights, bandwidth = fetch((ours.states.weights, ours.values.bandwidth))
+    weights, bandwidth = to_host((ours.states.weights, ours.values.bandwidth))
     neighbors, matrices = ours.values.network.neighbors, ours.values.network.adjacency
     if neighbors is not None:
         matrices = jax.vmap(as_matrix)(matrices, neighbors)
@@ -130,10 +130,10 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
     return Problem(
         model=e.model,
         weights=np.array(weights).reshape(*weights.shape[:2], -1),
-        adjacency=np.array(fetch(matrices)),
+        adjacency=np.array(to_host(matrices)),
         bandwidth=np.array(bandwidth),
         threshold=e.r / bandwidth.astype(np.float64),
-        samples=np.array(fetch(samples_of(ours.values))),
+        samples=np.array(to_host(samples_of(ours.values))),
         images=data.train_images,
         labels=data.train_labels,
         learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),

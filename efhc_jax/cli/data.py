@@ -21,7 +21,7 @@ class Data:
         from rich.console import Console
         from rich.table import Table
 
-        from efhc_jax.data import describe, fetch
+        from efhc_jax.data import available_datasets, fetch
         from efhc_jax.text.printing import in_table, print_text
 
         console = Console()
@@ -32,7 +32,7 @@ class Data:
         table = Table("dataset", "training", "test", "found")
         table.add_column("where", overflow="fold")
         hints = []
-        for entry in describe():
+        for entry in available_datasets():
             train, test = (f"{count:,}" for count in entry.samples)
             found = "yes" if entry.found else "no"
             where = in_table(entry.where or "not on this machine")

@@ -51,7 +51,7 @@ class Figure1:
         if self.seeds is not None and self.seeds < 2:
             raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")
         start_jax()
-        one_device_a_core(runs=len(settings.POLICIES) * 2)  # the runs of the smallest sweep
+        one_device_a_core(runs=len(settings.COMPARED) * 2)  # the runs of the smallest sweep
         data = load_dataset(settings.PRESETS[self.preset].dataset, self.data_dir)
         classifiers = [self.classifier] if self.classifier else list(settings.CLASSIFIERS)
         kinds = {"i-iii": settings.curves, "iv": settings.connectivity}

@@ -150,7 +150,7 @@ def fetch(name: str = fashion_mnist.NAME, data_dir: str | PathLike[str] | None =
     return source.fetch(None if data_dir is None else Path(data_dir))
 
 
-def describe() -> list[Availability]:
+def available_datasets() -> list[Availability]:
     """The datasets and their availability. Each is loaded, so that `found` means that it works."""
     return [_availability(name, source) for name, source in DATASETS.items()]
 

@@ -1,7 +1,7 @@
 """Accuracy at a transmission budget: that of the models of the iteration that reaches it.
 
 A budget is reached by the first iteration after which the cumulative transmission time is at least the
-budget. A purse detects that iteration inside the compiled program and keeps its models.
+budget. That iteration is detected inside the compiled program, which keeps its models.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from efhc_jax.engine.mixing import for_each
 
 
-class Purse(NamedTuple):
+class Spending(NamedTuple):
     """The transmission time that a run has spent, and its models when each budget was reached."""
 
     spent: Float[Array, ""]  # cumulative transmission time
@@ -24,47 +24,47 @@ class Purse(NamedTuple):
     weights: Float[Array, "budget device *parameters"]
 
 
-def open_purses(runs: int, budgets: int, weights: Float[Array, "run device *parameters"]) -> Purse:
-    """Purses of runs that have spent nothing."""
+def start_spending(runs: int, budgets: int, weights: Float[Array, "run device *parameters"]) -> Spending:
+    """Runs that have spent nothing."""
     nothing = jnp.zeros(runs, weights.dtype)
     kept = jnp.broadcast_to(weights[:, None], (runs, budgets, *weights.shape[1:]))
-    return Purse(nothing, nothing, jnp.full((runs, budgets), -1, jnp.int32), kept)
+    return Spending(nothing, nothing, jnp.full((runs, budgets), -1, jnp.int32), kept)
 
 
 def spend(
-    purse: Purse,
+    spending: Spending,
     budgets: Float[Array, "budget"],
     time: Float[Array, ""],
     iteration: Int[Array, ""],
     weights: Float[Array, "device *parameters"],
     rest: Float[Array, "budget"] | float = 0.0,
-) -> Purse:
+) -> Spending:
     """Add the time of one iteration, and keep its models if it reaches a budget.
 
     The sum is kept in two numbers, because a single one in 32 bits would drift in a long run. `rest` is
     the rounding error of the budgets.
     """
-    added = purse.spent + time
-    part = added - purse.spent
-    lost = (purse.spent - (added - part)) + (time - part) + purse.error
+    added = spending.spent + time
+    part = added - spending.spent
+    lost = (spending.spent - (added - part)) + (time - part) + spending.error
     spent = added + lost
     error = lost - (spent - added)
     # spent + error ≥ budgets + rest, in an order that does not round the small parts away
     enough = (spent - budgets) + (error - rest) >= 0
-    now = enough & (purse.reached < 0)
-    return Purse(
+    now = enough & (spending.reached < 0)
+    return Spending(
         spent,
         error,
-        jnp.where(now, iteration + 1, purse.reached).astype(purse.reached.dtype),
-        jnp.where(for_each(now, purse.weights), weights, purse.weights),
+        jnp.where(now, iteration + 1, spending.reached).astype(spending.reached.dtype),
+        jnp.where(for_each(now, spending.weights), weights, spending.weights),
     )
 
 
-def top_up(purses: Purse, spent: np.ndarray) -> Purse:
-    """The purses with the exact amounts (run,), summed in 64 bits on the host."""
-    rounded = spent.astype(purses.spent.dtype)
+def with_exact_amounts(spending: Spending, spent: np.ndarray) -> Spending:
+    """The same with the exact amounts (run,), summed in 64 bits on the host."""
+    rounded = spent.astype(spending.spent.dtype)
     error = (spent - rounded).astype(rounded.dtype)
-    return purses._replace(spent=jnp.asarray(rounded), error=jnp.asarray(error))
+    return spending._replace(spent=jnp.asarray(rounded), error=jnp.asarray(error))
 
 
 def may_reach(most: np.ndarray, budgets: np.ndarray, reached: np.ndarray) -> bool:

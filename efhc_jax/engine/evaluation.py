@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from efhc_jax.engine.budgets import Purse
+from efhc_jax.engine.budgets import Spending
 from efhc_jax.engine.objective import global_loss, make_objective
 from efhc_jax.engine.program import Samples, Spec, in_full_precision
 from efhc_jax.engine.sharding import Layout, on_own_rows, spread
@@ -60,20 +60,20 @@ def evaluate_mean_models(spec: Spec, runs: RunValues, states: State, train: Samp
 
 @functools.partial(jax.jit, static_argnames="spec")
 @in_full_precision
-def evaluate_purses(spec: Spec, purses: Purse, test: Samples) -> dict[str, Array]:
+def evaluate_at_budgets(spec: Spec, spending: Spending, test: Samples) -> dict[str, Array]:
     """Accuracy of every device's model when each budget was reached."""
 
-    def one(purse: Purse, test: Samples) -> dict[str, Array]:
-        budgets, devices, *shape = purse.weights.shape
-        rows = purse.weights.reshape(budgets * devices, *shape)
+    def one(spending: Spending, test: Samples) -> dict[str, Array]:
+        budgets, devices, *shape = spending.weights.shape
+        rows = spending.weights.reshape(budgets * devices, *shape)
         accuracy, _ = _accuracy_and_loss(spec.rules.model, rows, test)
         accuracy = accuracy.reshape(budgets, devices)
         return {
-            "accuracy_at_budget": jnp.where(purse.reached[:, None] >= 0, accuracy, jnp.nan),
-            "iteration_at_budget": purse.reached,
+            "accuracy_at_budget": jnp.where(spending.reached[:, None] >= 0, accuracy, jnp.nan),
+            "iteration_at_budget": spending.reached,
         }
 
-    return spread(evaluated_together(spec.layout), one)((purses,), (test,))
+    return spread(evaluated_together(spec.layout), one)((spending,), (test,))
 
 
 def _evaluate_with_mean(

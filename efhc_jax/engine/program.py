@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from efhc_jax.engine.budgets import Purse, spend
+from efhc_jax.engine.budgets import Spending, spend
 from efhc_jax.engine.recording import Iteration, Recorder
 from efhc_jax.engine.sharding import Layout, spread
 from efhc_jax.engine.step import Inputs, Rules, State, start, step
@@ -72,7 +72,7 @@ def initialise(spec: Spec, runs: RunValues) -> State:
 
 
 @functools.partial(
-    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states", "purses")
+    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states", "spending")
 )
 @in_full_precision
 def advance(
@@ -81,24 +81,24 @@ def advance(
     length: int,
     runs: RunValues,
     states: State,
-    purses: Purse | None,
+    spending: Spending | None,
     first: Array,
     train: Samples,
-) -> tuple[State, Purse | None, dict[str, Array]]:
+) -> tuple[State, Spending | None, dict[str, Array]]:
     """Advance all runs by `length` iterations from iteration `first`, and return the recorded values.
 
-    If `purses` are given, budgets are checked, at the cost of a copy of the models per iteration.
+    If `spending` is given, budgets are checked, at the cost of a copy of the models per iteration.
     """
 
     def one(
-        run: RunValues, state: State, purse: Purse | None, first: Array, train: Samples
-    ) -> tuple[State, Purse | None, dict[str, Array]]:
+        run: RunValues, state: State, spending: Spending | None, first: Array, train: Samples
+    ) -> tuple[State, Spending | None, dict[str, Array]]:
         iterations = first + jnp.arange(length)
         sample = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, spec.batch_size))
         coin = jax.vmap(lambda k: draw_coins(run.key, k, spec.devices))
 
         def body(carry: Any, drawn: tuple[Array, Array, Array]) -> tuple[Any, dict[str, Array]]:
-            state, purse = carry
+            state, spending = carry
             iteration, sample, coin = drawn
             images, labels = train.images[sample], train.labels[sample]
             network, memory = spec.dynamics.at(run.network, state.memory, iteration)
@@ -106,14 +106,14 @@ def advance(
             inputs = Inputs(iteration, network, training, images, labels, coin)
             state, info = step(spec.rules, run, state, inputs)
             state = state._replace(memory=memory)
-            if purse is not None:
+            if spending is not None:
                 budgets, rest = run.budgets
                 time = info.transmission_time
-                purse = spend(purse, budgets, time, iteration, state.weights, rest)
-            return (state, purse), record(Iteration(sample, inputs, info, state))
+                spending = spend(spending, budgets, time, iteration, state.weights, rest)
+            return (state, spending), record(Iteration(sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))
-        (state, purse), recorded = jax.lax.scan(body, (state, purse), drawn, unroll=_UNROLL)
-        return state, purse, recorded
+        (state, spending), recorded = jax.lax.scan(body, (state, spending), drawn, unroll=_UNROLL)
+        return state, spending, recorded
 
-    return spread(spec.layout, one)((runs, states, purses), (first, train))
+    return spread(spec.layout, one)((runs, states, spending), (first, train))

@@ -217,7 +217,7 @@ def _place(sharding: NamedSharding, tree: Any) -> Any:
     return jax.tree.map(put, tree)
 
 
-def fetch(tree: Any) -> Any:
+def to_host(tree: Any) -> Any:
     """The arrays on the host, complete on every process of a job."""
     if jax.process_count() == 1:
         return jax.device_get(tree)

@@ -18,7 +18,7 @@ _DENSEST = 2.25  # density of random-waypoint devices in the middle, over the me
 _NEVER = 1e-15  # probability of more neighbours than there is room for
 
 
-def largest_crowd(devices: int, radius: float) -> int:
+def neighbor_capacity(devices: int, radius: float) -> int:
     """The number of neighbours, and of devices in a range of cells, to allocate room for.
 
     Positions are assumed independent, and as dense everywhere as in the middle of the square.

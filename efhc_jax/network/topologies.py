@@ -342,8 +342,8 @@ def _connected_draw(places: np.ndarray, radius: float) -> int | None:
         graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(devices, devices))
         return 0 if connected_components(graph, directed=False)[0] == 1 else None
     adjacency = within(places, radius)
-    no_hermit = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(draws)
-    connected = no_hermit[is_connected(adjacency[no_hermit])]
+    without_isolated = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(draws)
+    connected = without_isolated[is_connected(adjacency[without_isolated])]
     return int(connected[0]) if connected.size else None
 
 

@@ -7,6 +7,6 @@ thinning.py  the part of a large network that is drawn
 claims.py    the verdicts that `efhc figure1` wrote next to its sweeps
 packing.py   compact encoding of values
 escaping.py  text and numbers from files as strict JSON, without control characters
-again.py     the command that repeats a result
+command.py   the command that repeats a result
 page.py      the page from the values and the HTML, CSS and JavaScript files
 """

@@ -12,8 +12,8 @@ import numpy as np
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import LIMITS, Experiment
 from efhc_jax.plotting.figures import Band, describe, look_of, over_common_time, time_at_evaluations
-from efhc_jax.report.again import again
 from efhc_jax.report.auditor import Auditor
+from efhc_jax.report.command import instructions
 from efhc_jax.report.packing import numbers, some_of, stretches
 from efhc_jax.report.runs import Detail, Room, run_values
 from efhc_jax.report.thinning import Limits
@@ -89,7 +89,7 @@ def study_values(
         "title": describe(experiment, list(axes)),
         "setting": _setting(experiment, axes),
         "toml": experiment.to_toml(),
-        "command": again(grid, experiment, axes),
+        "command": instructions(grid, experiment, axes),
         "origin": _origin(grid),
         "axes": [
             {"name": axis, "values": options, "labels": [_label(axis, option) for option in options]}

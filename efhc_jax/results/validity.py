@@ -32,7 +32,7 @@ _JSON = {
 }
 
 
-def what_is_wrong(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:
+def first_defect(dataset: xarray.Dataset, dimensions: Mapping[str, tuple[str, ...]]) -> str:
     """The first way in which a dataset is not a valid result, in words; empty if it is valid.
 
     Args:

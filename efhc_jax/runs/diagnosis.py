@@ -146,10 +146,10 @@ def _writable(folder: Path) -> bool:
 
 
 def _datasets() -> list[Check]:
-    from efhc_jax.data import describe
+    from efhc_jax.data import available_datasets
 
     found = []
-    for entry in describe():
+    for entry in available_datasets():
         name = f"data: {entry.name}"
         if entry.found:
             found.append(Check(name, "ok", entry.where))

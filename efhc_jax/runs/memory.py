@@ -31,7 +31,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network.graph_files import read_graphs
-from efhc_jax.network.proximity import largest_crowd
+from efhc_jax.network.proximity import neighbor_capacity
 from efhc_jax.network.slots import stored_slots
 from efhc_jax.network.topologies import GRAPHS, Degrees, checked_links, expected_degrees
 from efhc_jax.randomness.streams import Stream, host_stream
@@ -234,7 +234,7 @@ def _network_of_one(e: Experiment) -> _Network:
         degrees = known
     largest = degrees.largest
     if e.dynamics == "mobility":
-        largest = max(largest, largest_crowd(e.devices, e.connectivity))
+        largest = max(largest, neighbor_capacity(e.devices, e.connectivity))
     slots, is_matrix = stored_slots(e.devices, largest)
     return _Network(slots, is_matrix, int(degrees.mean * e.devices / 2), graphs, largest)
 

@@ -20,7 +20,7 @@ from efhc_jax.experiment.experiment import Experiment, StoredName
 from efhc_jax.models import make_model
 from efhc_jax.network.dynamics import DYNAMICS, DynamicsValues, NetworkValues
 from efhc_jax.network.graph_files import read_graphs
-from efhc_jax.network.proximity import largest_crowd
+from efhc_jax.network.proximity import neighbor_capacity
 from efhc_jax.network.slots import (
     Network,
     exact_link_numbers,
@@ -123,7 +123,7 @@ def network_values(experiment: Experiment) -> NetworkValues:
         links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
         source = f"graph_file={e.graph_file}" if e.graph == "file" else f"graph={e.graph!r}"
         links = checked_links(links, e.devices, source, e.allow_disconnected)
-        room = largest_crowd(e.devices, e.connectivity) if e.dynamics == "mobility" else 0
+        room = neighbor_capacity(e.devices, e.connectivity) if e.dynamics == "mobility" else 0
         network = make_network(links, e.devices, room)
         if e.dynamics == "mobility":
             places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))

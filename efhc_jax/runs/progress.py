@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 from efhc_jax.runs.notebooks import in_notebook, notebook_bar
 
-Report = Callable[[int], None]  # called with the number of iterations done so far
+OnProgress = Callable[[int], None]  # called with the number of iterations done so far
 
 _LINE_EVERY = 60.0  # seconds
 
 
 @contextlib.contextmanager
-def run_progress(iterations: int, title: str, show: bool | None = None) -> Iterator[Report]:
+def run_progress(iterations: int, title: str, show: bool | None = None) -> Iterator[OnProgress]:
     """A progress bar with iterations/s and the remaining time, on standard error or in a notebook.
 
     Args:
@@ -32,7 +32,7 @@ def run_progress(iterations: int, title: str, show: bool | None = None) -> Itera
 
 
 @contextlib.contextmanager
-def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iterator[Report]:
+def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iterator[OnProgress]:
     """The same over all runs of a sweep; one line per minute if there is no terminal or notebook.
 
     Args:
@@ -53,7 +53,7 @@ def sweep_progress(runs: int, iterations: int, show: bool | None = None) -> Iter
         yield lambda done: None
 
 
-def _lines(total: int, count: Callable[[int], str]) -> Report:
+def _lines(total: int, count: Callable[[int], str]) -> OnProgress:
     """Print a line at intervals with progress, speed and remaining time."""
     began = last = time.monotonic()
     first: int | None = None
@@ -82,7 +82,7 @@ def _shown(show: bool | None) -> bool:
 
 
 @contextlib.contextmanager
-def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[Report]:
+def _bar(title: str, total: int, count: Callable[[int], str]) -> Iterator[OnProgress]:
     if in_notebook():
         with notebook_bar(title, total, count) as report:
             yield report

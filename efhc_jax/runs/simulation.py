@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.data import Dataset
-from efhc_jax.engine.budgets import Purse, may_reach, open_purses, top_up
-from efhc_jax.engine.evaluation import evaluate, evaluate_mean_models, evaluate_purses
+from efhc_jax.engine.budgets import Spending, may_reach, start_spending, with_exact_amounts
+from efhc_jax.engine.evaluation import evaluate, evaluate_at_budgets, evaluate_mean_models
 from efhc_jax.engine.program import Samples, Spec, advance, initialise
 from efhc_jax.engine.recording import Recorder, record_audit, record_summary, record_trace
-from efhc_jax.engine.sharding import choose_layout_of_one, fetch, place_runs, place_shared
+from efhc_jax.engine.sharding import choose_layout_of_one, place_runs, place_shared, to_host
 from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.errors import EfhcError, ExperimentError
@@ -29,7 +29,7 @@ from efhc_jax.results.variables import VARIABLES
 from efhc_jax.runs.loggers import Logger
 from efhc_jax.runs.memory import check_fits
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
-from efhc_jax.runs.progress import Report, run_progress
+from efhc_jax.runs.progress import OnProgress, run_progress
 from efhc_jax.storage.checkpoints import Checkpoints
 from efhc_jax.storage.identity import note_files
 
@@ -51,14 +51,16 @@ class DivergedError(EfhcError):
 class Control(NamedTuple):
     """Progress, interruption, checkpoints and logging of a run."""
 
-    report: Report = lambda done: None  # called with the number of iterations of the batch that are done
+    report: OnProgress = lambda done: (
+        None
+    )  # called with the number of iterations of the batch that are done
     should_stop: Callable[[], bool] = lambda: False  # called after every chunk
     checkpoints: Checkpoints | None = None
     logger: Logger | None = None  # receives metrics during the run
 
 
 _ALONE = Control()
-Beginnings = dict[bytes, dict[str, np.ndarray]]  # evaluations of initial models by random key
+InitialEvaluations = dict[bytes, dict[str, np.ndarray]]  # evaluations of initial models by random key
 
 
 def simulate(
@@ -119,7 +121,7 @@ def simulate(
     return result
 
 
-def _both(one: Report, other: Report) -> Report:
+def _both(one: OnProgress, other: OnProgress) -> OnProgress:
     def report(done: int) -> None:
         one(done)
         other(done)
@@ -135,7 +137,7 @@ def run_batch(
     times: np.ndarray,
     control: Control = _ALONE,
     record: Recorder = record_summary,
-    beginnings: Beginnings | None = None,
+    initial_evaluations: InitialEvaluations | None = None,
     filled_from: int | None = None,
 ) -> list[Record]:
     """Advance a batch of runs through all evaluations, and return one record per run.
@@ -149,7 +151,7 @@ def run_batch(
         times: the iterations to evaluate at, from 0 to the last.
         control: progress, interruption and checkpoints. A batch with a checkpoint resumes from it.
         record: function that selects the values to record in every iteration.
-        beginnings: known evaluations of initial models; new ones are added.
+        initial_evaluations: known evaluations of initial models; new ones are added.
         filled_from: the number of runs before the copies of the last one that pad the batch.
 
     Raises:
@@ -159,14 +161,14 @@ def run_batch(
     values = place_runs(spec.layout, values)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
-    bandwidth, adjacency, budgets = fetch(
+    bandwidth, adjacency, budgets = to_host(
         (values.bandwidth, values.network.adjacency, values.budgets[0])
     )
-    states, purses, history = _begin(spec, values, control.checkpoints, filled_from)
+    states, spending, history = _begin(spec, values, control.checkpoints, filled_from)
     tracing = record is record_trace
     initial = None
     if tracing:
-        initial = fetch(initialise(spec, values).weights)  # also when resuming from a checkpoint
+        initial = to_host(initialise(spec, values).weights)  # also when resuming from a checkpoint
         initial = initial.reshape(*initial.shape[:2], -1)
     before = history.seconds
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
@@ -175,11 +177,11 @@ def run_batch(
         if part.length == 0:
             evaluating = time.perf_counter()
             if part.first == 0:
-                found = _evaluate_beginnings(spec, values, states, test, beginnings)
+                found = _evaluate_initial(spec, values, states, test, initial_evaluations)
             else:
-                found = fetch(evaluate(spec, states, test))
+                found = to_host(evaluate(spec, states, test))
             if record is not record_summary:
-                found |= fetch(evaluate_mean_models(spec, values, states, train))
+                found |= to_host(evaluate_mean_models(spec, values, states, train))
             history.evaluation_seconds += time.perf_counter() - evaluating
             history.add_evaluation(found, part.first)
             _log(control, found, part.first)
@@ -187,14 +189,14 @@ def run_batch(
             watched = None
             if budgets.size:
                 most = history.spent + part.length * dearest
-                if may_reach(most, budgets, fetch(purses.reached)):
-                    watched = place_runs(spec.layout, top_up(purses, history.spent))
+                if may_reach(most, budgets, to_host(spending.reached)):
+                    watched = place_runs(spec.layout, with_exact_amounts(spending, history.spent))
             states, watched, recorded = advance(
                 spec, record, part.length, values, states, watched, jnp.int32(part.first), train
             )
-            purses = purses if watched is None else watched
+            spending = spending if watched is None else watched
             _check_nobody_missed(states)
-            recorded = fetch(recorded)
+            recorded = to_host(recorded)
             history.add_steps(recorded, part.first)
             _log(control, recorded, part.first + part.length)
             control.report(part.first + part.length)
@@ -202,23 +204,23 @@ def run_batch(
         history.seconds = before + time.perf_counter() - began
         if history.all_diverged:
             break
-        _keep(control, history, states, purses)
+        _keep(control, history, states, spending)
 
     evaluating = time.perf_counter()
-    at_budgets = fetch(evaluate_purses(spec, purses, test)) if budgets.size else {}
+    at_budgets = to_host(evaluate_at_budgets(spec, spending, test)) if budgets.size else {}
     history.evaluation_seconds += time.perf_counter() - evaluating
     history.seconds = before + time.perf_counter() - began
     return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
 
 
-def _evaluate_beginnings(
-    spec: Spec, values: RunValues, states: State, test: Samples, known: Beginnings | None
+def _evaluate_initial(
+    spec: Spec, values: RunValues, states: State, test: Samples, known: InitialEvaluations | None
 ) -> dict[str, np.ndarray]:
     """Evaluations of the initial models, which runs of the same seed share."""
     known = {} if known is None else known
-    keys = [key.tobytes() for key in fetch(jax.random.key_data(values.key))]
+    keys = [key.tobytes() for key in to_host(jax.random.key_data(values.key))]
     if any(key not in known for key in keys):
-        found = fetch(evaluate(spec, states, test))
+        found = to_host(evaluate(spec, states, test))
         for run, key in enumerate(keys):
             known[key] = {name: array[run] for name, array in found.items()}
     return {name: np.stack([known[key][name] for key in keys]) for name in known[keys[0]]}
@@ -226,7 +228,7 @@ def _evaluate_beginnings(
 
 def _check_nobody_missed(states: State) -> None:
     """Raise if a moving device had more neighbours than its list has room for."""
-    if "missed" in states.memory and fetch(states.memory["missed"]).any():
+    if "missed" in states.memory and to_host(states.memory["missed"]).any():
         raise ExperimentError(
             f"dynamics='mobility': a device has more than the {states.adjacency.shape[-1]} "
             "neighbours that there is room for, which is very unlikely; try another seed"
@@ -284,19 +286,19 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _begin(
     spec: Spec, values: RunValues, checkpoints: Checkpoints | None, filled_from: int | None
-) -> tuple[State, Purse, History]:
+) -> tuple[State, Spending, History]:
     """The initial states, or those of the checkpoint, whatever its number of accelerators."""
     states = initialise(spec, values)
     runs, budgets = values.budgets[0].shape
-    purses = jax.jit(open_purses, static_argnums=(0, 1))(runs, budgets, states.weights)
+    spending = jax.jit(start_spending, static_argnums=(0, 1))(runs, budgets, states.weights)
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
-        return states, purses, History(runs, spec.devices)
+        return states, spending, History(runs, spec.devices)
     saved = _refilled(saved, filled_from or runs, runs)
     kept = {"memory": {}} | saved["states"]  # empty dicts are not stored
-    stored = (State(**kept), Purse(**saved["purses"]) if budgets else purses)
-    states, purses = place_runs(spec.layout, stored)
-    return states, purses, History.from_tree(saved["history"])
+    stored = (State(**kept), Spending(**saved["spending"]) if budgets else spending)
+    states, spending = place_runs(spec.layout, stored)
+    return states, spending, History.from_tree(saved["history"])
 
 
 def _refilled(saved: dict[str, Any], distinct: int, runs: int) -> dict[str, Any]:
@@ -315,15 +317,15 @@ def _refilled(saved: dict[str, Any], distinct: int, runs: int) -> dict[str, Any]
     return jax.tree.map(fit, saved)
 
 
-def _keep(control: Control, history: History, states: State, purses: Purse) -> None:
+def _keep(control: Control, history: History, states: State, spending: Spending) -> None:
     """Save a checkpoint when it is due, or when the run is to stop."""
     stop = control.should_stop()
     if control.checkpoints and (stop or control.checkpoints.due()):
         # Copies: a view of the buffers would keep the next chunk from writing into them.
-        states, purses = jax.tree.map(jnp.copy, (states, purses))
-        tree: dict[str, Any] = {"history": history.to_tree(), "states": fetch(states)._asdict()}
-        if purses.reached.shape[1]:
-            tree["purses"] = fetch(purses)._asdict()
+        states, spending = jax.tree.map(jnp.copy, (states, spending))
+        tree: dict[str, Any] = {"history": history.to_tree(), "states": to_host(states)._asdict()}
+        if spending.reached.shape[1]:
+            tree["spending"] = to_host(spending)._asdict()
         control.checkpoints.save(history.position, tree)
     if stop:
         raise KeyboardInterrupt

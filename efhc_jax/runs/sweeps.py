@@ -37,8 +37,8 @@ from efhc_jax.results.history import Record
 from efhc_jax.results.selection import axes_of
 from efhc_jax.runs.memory import Estimate, accelerators_here, choose_batch, estimate, gigabytes
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
-from efhc_jax.runs.progress import Report, sweep_progress
-from efhc_jax.runs.simulation import Beginnings, Control, evaluation_times, run_batch
+from efhc_jax.runs.progress import OnProgress, sweep_progress
+from efhc_jax.runs.simulation import Control, InitialEvaluations, evaluation_times, run_batch
 from efhc_jax.storage.checkpoints import Checkpoints
 from efhc_jax.storage.identity import differences, note_files, owner
 from efhc_jax.storage.netcdf import load, save
@@ -243,7 +243,9 @@ class Job(NamedTuple):
     spec: Spec
     data: Dataset
     runs: list[tuple[int, Experiment]]  # with their indices in the grid
-    beginnings: Beginnings  # evaluations of initial models, which all runs of a seed share
+    initial_evaluations: (
+        InitialEvaluations  # evaluations of initial models, which all runs of a seed share
+    )
     needs: Estimate  # of memory
 
 
@@ -329,7 +331,7 @@ def _run_all(
     size: int,
     store: Store | None,
     record: Recorder,
-    report: Report,
+    report: OnProgress,
     checkpoint_seconds: float,
     should_stop: Callable[[], bool],
 ) -> list[Record]:
@@ -384,7 +386,7 @@ def repeat(
             yield place, one
 
 
-def _report_part(report: Report, before: int, runs: int, iterations: int) -> None:
+def _report_part(report: OnProgress, before: int, runs: int, iterations: int) -> None:
     report(before + runs * iterations)
 
 
@@ -411,7 +413,7 @@ def _run(
         times,
         control,
         record,
-        job.beginnings,
+        job.initial_evaluations,
         filled_from=len(experiments),
     )
     found = batch[: len(experiments)]

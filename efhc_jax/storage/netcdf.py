@@ -18,7 +18,7 @@ from efhc_jax.disk.seals import read_sealed, sealed
 from efhc_jax.errors import DataError, ExperimentError, first_line
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.results.datasets import FORMAT
-from efhc_jax.results.validity import what_is_wrong
+from efhc_jax.results.validity import first_defect
 from efhc_jax.results.variables import DIMENSIONS
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def load(path: str | Path) -> xarray.Dataset:
         raise DataError(
             f"{path}: format {format_} is from a newer version of efhc-jax; upgrade to read it"
         )
-    wrong = what_is_wrong(dataset, DIMENSIONS)
+    wrong = first_defect(dataset, DIMENSIONS)
     if wrong:
         raise DataError(f"{path}: is damaged ({wrong})")
     return dataset

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.data import DATASETS, Dataset, Source, check_dataset, describe, load_dataset
+from efhc_jax.data import DATASETS, Dataset, Source, available_datasets, check_dataset, load_dataset
 from efhc_jax.errors import DataError
 
 IMAGES = np.zeros((8, 3, 3), np.uint8)
@@ -63,7 +63,7 @@ def test_runs_and_sweeps_look_at_a_dataset_of_the_users_own() -> None:
 def test_a_source_with_bad_arrays_is_not_said_to_work(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = Source(lambda: GOOD._replace(test_labels=LABELS - 1), lambda: "here", (8, 8), "mine")
     monkeypatch.setitem(DATASETS, "mine", bad)
-    (found,) = (entry for entry in describe() if entry.name == "mine")
+    (found,) = (entry for entry in available_datasets() if entry.name == "mine")
     assert not found.found
     assert "from -1" in found.note
     with pytest.raises(DataError, match="from -1"):

@@ -13,8 +13,8 @@ import pytest
 from efhc_jax.data import (
     DATASETS,
     Dataset,
+    available_datasets,
     check_own,
-    describe,
     fashion_mnist,
     fetch,
     load_dataset,
@@ -97,17 +97,17 @@ def test_describe_finds_everything_where_the_debian_package_is(
     monkeypatch.setattr(fashion_mnist, "DEBIAN_DIRECTORY", small.directory)
     stand_in = DATASETS["fashion_mnist"]._replace(load=lambda: fashion_mnist.load(None, small.files))
     monkeypatch.setitem(DATASETS, "fashion_mnist", stand_in)
-    assert [(row.name, row.found, row.samples) for row in describe()] == [
+    assert [(row.name, row.found, row.samples) for row in available_datasets()] == [
         ("fashion_mnist", True, (60_000, 10_000)),
         ("fashion_mnist_mini", True, (5_000, 1_000)),
         ("synthetic", True, (2_000, 500)),
     ]
-    assert describe()[0].where == str(small.directory)
+    assert available_datasets()[0].where == str(small.directory)
 
 
 @pytest.mark.usefixtures("no_debian")
 def test_describe_says_what_to_do_about_a_missing_set() -> None:
-    full, *others = describe()
+    full, *others = available_datasets()
     assert not full.found
     assert full.where == ""
     assert "apt install" in full.note
@@ -118,7 +118,7 @@ def test_describe_does_not_call_a_damaged_set_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("EFHC_DATA_DIR", str(tmp_path))
-    full = describe()[0]
+    full = available_datasets()[0]
     assert not full.found
     assert full.where == str(tmp_path)
     assert "EFHC_DATA_DIR" in full.note

@@ -5,7 +5,7 @@ import xarray
 
 import efhc_jax as efhc
 from efhc_jax.disk.seals import read_sealed, sealed
-from efhc_jax.results.validity import what_is_wrong
+from efhc_jax.results.validity import first_defect
 from efhc_jax.results.variables import DIMENSIONS
 
 
@@ -47,7 +47,7 @@ def test_other_programs_read_and_write_these_files(run, tmp_path):
 
 
 def test_a_run_is_in_order(run):
-    assert what_is_wrong(run, DIMENSIONS) == ""
+    assert first_defect(run, DIMENSIONS) == ""
 
 
 @pytest.mark.parametrize(

@@ -7,27 +7,27 @@ import pytest
 
 import efhc_jax as efhc
 import small
-from efhc_jax.engine.budgets import may_reach, open_purses, spend, top_up
+from efhc_jax.engine.budgets import may_reach, spend, start_spending, with_exact_amounts
 from efhc_jax.models import make_model
 
 SMALL = small.SMALL.replace(iterations=30)
 
 
 @jax.jit
-def spend_all(purse, budgets, times):
+def spend_all(spending, budgets, times):
     """Spend all times one after the other; the models of iteration k are all k + 1."""
 
-    def body(purse, entry):
+    def body(spending, entry):
         time, iteration = entry
-        weights = jnp.full((1, 1), iteration + 1, purse.weights.dtype)
-        return spend(purse, budgets, time, iteration, weights), None
+        weights = jnp.full((1, 1), iteration + 1, spending.weights.dtype)
+        return spend(spending, budgets, time, iteration, weights), None
 
-    purse, _ = jax.lax.scan(body, purse, (times, jnp.arange(len(times))))
-    return purse
+    spending, _ = jax.lax.scan(body, spending, (times, jnp.arange(len(times))))
+    return spending
 
 
 def opened(budgets):
-    return jax.tree.map(lambda leaf: leaf[0], open_purses(1, budgets, jnp.zeros((1, 1, 1))))
+    return jax.tree.map(lambda leaf: leaf[0], start_spending(1, budgets, jnp.zeros((1, 1, 1))))
 
 
 def reached_by(times, budgets):
@@ -43,11 +43,11 @@ def test_a_long_sum_in_32_bits_finds_the_exact_iteration(spread):
     times = (1.7 + spread * rng.random(100_000)).astype(np.float32)
     total = times.sum(dtype=np.float64)
     budgets = np.sort(rng.uniform(0, total, 300)).astype(np.float32)
-    purse = spend_all(opened(300), budgets, times)
+    spending = spend_all(opened(300), budgets, times)
     expected = reached_by(times, budgets)
-    np.testing.assert_array_equal(purse.reached, expected)
-    np.testing.assert_array_equal(purse.weights[:, 0, 0], expected)
-    np.testing.assert_allclose(float(purse.spent) + float(purse.error), total, rtol=1e-9)
+    np.testing.assert_array_equal(spending.reached, expected)
+    np.testing.assert_array_equal(spending.weights[:, 0, 0], expected)
+    np.testing.assert_allclose(float(spending.spent) + float(spending.error), total, rtol=1e-9)
     plain = np.searchsorted(np.cumsum(times, dtype=np.float32), budgets) + 1
     assert (plain != expected).any(), "a plain sum would be wrong"
 
@@ -55,19 +55,19 @@ def test_a_long_sum_in_32_bits_finds_the_exact_iteration(spread):
 def test_a_sum_that_is_exactly_the_budget_reaches_it():
     times = np.full(12, 0.25, np.float32)
     budgets = jnp.array([0.25, 0.5, 1.0, 1.125, 3.0, 3.25])
-    purse = spend_all(opened(6), budgets, times)
-    assert purse.reached.tolist() == [1, 2, 4, 5, 12, -1]
+    spending = spend_all(opened(6), budgets, times)
+    assert spending.reached.tolist() == [1, 2, 4, 5, 12, -1]
 
 
 def test_iterations_without_transmission_reach_nothing():
-    purse = spend_all(opened(2), jnp.array([1e-6, 2.0]), np.array([0, 0, 1, 0, 0, 1, 1], np.float32))
-    assert purse.reached.tolist() == [3, 6]
-    assert purse.weights[:, 0, 0].tolist() == [3.0, 6.0]
+    spending = spend_all(opened(2), jnp.array([1e-6, 2.0]), np.array([0, 0, 1, 0, 0, 1, 1], np.float32))
+    assert spending.reached.tolist() == [3, 6]
+    assert spending.weights[:, 0, 0].tolist() == [3.0, 6.0]
 
 
 def test_one_iteration_may_reach_several():
-    purse = spend_all(opened(3), jnp.array([1.0, 2.0, 9.0]), np.array([0.5, 3.0], np.float32))
-    assert purse.reached.tolist() == [2, 2, -1]
+    spending = spend_all(opened(3), jnp.array([1.0, 2.0, 9.0]), np.array([0.5, 3.0], np.float32))
+    assert spending.reached.tolist() == [2, 2, -1]
 
 
 def test_a_purse_topped_up_goes_on_exactly():
@@ -75,9 +75,9 @@ def test_a_purse_topped_up_goes_on_exactly():
     times = rng.random(40_000).astype(np.float32)
     sums = np.cumsum(times, dtype=np.float64)
     budgets = np.sort(rng.uniform(sums[20_000], sums[-1], 50)).astype(np.float32)
-    purses = open_purses(1, 50, jnp.zeros((1, 1, 1)))
-    purse = jax.tree.map(lambda leaf: leaf[0], top_up(purses, sums[[19_999]]))
-    found = spend_all(purse, budgets, times[20_000:]).reached
+    spending = start_spending(1, 50, jnp.zeros((1, 1, 1)))
+    spending = jax.tree.map(lambda leaf: leaf[0], with_exact_amounts(spending, sums[[19_999]]))
+    found = spend_all(spending, budgets, times[20_000:]).reached
     np.testing.assert_array_equal(found + 20_000, reached_by(times, budgets))
 
 

@@ -15,10 +15,10 @@ from efhc_jax.engine.sharding import (
     Layout,
     choose_layout,
     choose_layout_of_one,
-    fetch,
     place_runs,
     place_shared,
     spread,
+    to_host,
 )
 
 MESH = Mesh(np.array(jax.devices()[:1]), ("runs",))
@@ -71,7 +71,7 @@ def test_blocks_may_hold_arrays_without_entries():
 
 
 def test_arguments_that_no_run_has_stay_none():
-    found = spread(Layout(block=3), lambda number, purse: (number, purse))((jnp.arange(6), None))
+    found = spread(Layout(block=3), lambda number, spending: (number, spending))((jnp.arange(6), None))
     assert found[1] is None
 
 
@@ -149,7 +149,7 @@ def test_what_is_placed_can_be_fetched(place, mesh):
     tree = {"numbers": np.arange(6), "flags": np.array([True, False] * 3)}
     placed = place(Layout(mesh), tree)
     assert all(isinstance(leaf, jax.Array) for leaf in placed.values())
-    back = fetch(placed)
+    back = to_host(placed)
     for name, array in tree.items():
         assert isinstance(back[name], np.ndarray)
         np.testing.assert_array_equal(back[name], array)

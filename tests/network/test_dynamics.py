@@ -300,7 +300,7 @@ def test_many_devices_that_move_are_linked_as_all_pairs_would_be(x64, many, monk
 
 def test_a_crowd_for_which_there_is_no_room_is_reported(many, monkeypatch):
     data, moving = many
-    monkeypatch.setattr("efhc_jax.runs.prepare.largest_crowd", lambda devices, radius: 8)
+    monkeypatch.setattr("efhc_jax.runs.prepare.neighbor_capacity", lambda devices, radius: 8)
     with pytest.raises(efhc.ExperimentError, match="a device has more than the 24 neighbours"):
         efhc.simulate(moving, data)
 

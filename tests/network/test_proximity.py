@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from efhc_jax.network.proximity import among, largest_crowd, near_lists
+from efhc_jax.network.proximity import among, near_lists, neighbor_capacity
 from efhc_jax.network.topologies import within
 
 DEVICES = 60
@@ -53,7 +53,7 @@ def test_entries_of_another_list():
 def test_there_is_room_for_a_waypoint_crowd(devices):
     """Places as dense as they get: the middle of the square, where waypoint devices gather."""
     radius = float(np.sqrt(15 / (np.pi * devices)))
-    room = largest_crowd(devices, radius)
+    room = neighbor_capacity(devices, radius)
     rng = np.random.default_rng(0)
     places = rng.beta(2, 2, (devices, 2))  # 36·x(1−x)·y(1−y)
     lists, missed = near_lists(jnp.asarray(places), jnp.float32(radius), room)

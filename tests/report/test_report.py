@@ -16,7 +16,7 @@ import efhc_jax as efhc
 from efhc_jax.cli import main, parse
 from efhc_jax.experiment.effects import settings_in_effect
 from efhc_jax.network.topologies import GRAPHS, NetworkSettings
-from efhc_jax.report.again import command
+from efhc_jax.report.command import command
 from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
 from efhc_jax.report.studies import study_values

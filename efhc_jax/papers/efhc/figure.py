@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from efhc_jax.papers.efhc.settings import POLICIES
+from efhc_jax.papers.efhc.settings import COMPARED
 from efhc_jax.plotting.figures import LOOKS, draw_band, keep_to_percent, over_common_time
 from efhc_jax.results.statistics import Interval, at_budget, interval, per_run
 
@@ -48,7 +48,7 @@ def draw_figure1(parts: dict[str, dict[str, xarray.Dataset]]) -> Figure:
 
 def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
     by_iteration, accuracy, by_time = row[:3]
-    for policy in POLICIES:
+    for policy in COMPARED:
         part, look = grid.sel(policy=policy), LOOKS[policy]
         spent = _averaged(part.transmission_time)
         draw_band(by_iteration, spent.step.values, interval(spent), look)
@@ -67,7 +67,7 @@ def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
 def _draw_connectivity(axes: Axes, grid: xarray.Dataset) -> None:
     budget = float(grid.budget[0])
     accuracy = 100 * at_budget(grid, budget).mean("device")
-    for policy in POLICIES:
+    for policy in COMPARED:
         band: Interval = interval(accuracy.sel(policy=policy))
         draw_band(axes, accuracy.connectivity.values, band, LOOKS[policy], every=1)
     missing = int(accuracy.isnull().sum())

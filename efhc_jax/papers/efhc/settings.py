@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from efhc_jax.experiment.experiment import Experiment, check_choice
 
-POLICIES = ["efhc", "gt", "zt", "rg"]
+COMPARED = ["efhc", "gt", "zt", "rg"]
 CLASSIFIERS = {"svm": 7_850, "lenet5": 61_706}  # with their numbers of parameters
 CONNECTIVITIES = [0.2, 0.4, 0.6, 0.8, 1.0]
 
@@ -68,7 +68,7 @@ def curves(classifier: str, preset: str, seeds: int | None = None) -> Study:
         early_evaluations=size.early_evaluations,
     )
     repetitions = list(range(seeds or size.seeds[classifier]))
-    return Study(f"{classifier}-curves", experiment, {"policy": POLICIES, "seed": repetitions})
+    return Study(f"{classifier}-curves", experiment, {"policy": COMPARED, "seed": repetitions})
 
 
 def connectivity(classifier: str, preset: str, seeds: int | None = None) -> Study:
@@ -88,7 +88,7 @@ def connectivity(classifier: str, preset: str, seeds: int | None = None) -> Stud
         experiment = experiment.replace(labels_per_device=1, r=5.0)
     repetitions = list(range(seeds or size.seeds[classifier]))
     axes: dict[str, list[Any]] = {
-        "policy": POLICIES,
+        "policy": COMPARED,
         "connectivity": size.connectivities,
         "seed": repetitions,
     }

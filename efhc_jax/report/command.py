@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-def again(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> str:
+def instructions(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> str:
     """The command that repeats a result, or a sentence if there is none.
 
     There is no command for custom data, or for a policy or another member that is not part of the
