@@ -23,8 +23,8 @@ def entry() -> None:
     If SIGINT is ignored, as in background jobs of a shell script, it stays ignored.
     """
     handles_interrupts = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    if handles_interrupts:
-        signal.signal(signal.SIGINT, stop)
+    if handles_interrupts:  # until anything is begun, there is nothing to finish
+        signal.signal(signal.SIGINT, stop_at_once)
     before = sys.unraisablehook
 
     def hook(lost: "Any") -> None:
@@ -37,6 +37,8 @@ def entry() -> None:
     from efhc_jax.cli import entry
 
     try:
+        if handles_interrupts:
+            signal.signal(signal.SIGINT, stop)
         entry()
     except KeyboardInterrupt:
         stop_at_once()
