@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+_MOST_MEMORY = 2 * 10**9  # bytes of a process
 _CACHE = Path(__file__).parents[1] / ".jax_cache"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
@@ -22,6 +23,16 @@ from efhc_jax.data import Dataset
 pytest_plugins = ["needs"]
 hypothesis.settings.register_profile("repo", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("repo")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory():
+    """Forget compiled programs between modules when there are many: those of all tests take gigabytes."""
+    yield
+    pages = Path("/proc/self/statm")
+    if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MOST_MEMORY:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

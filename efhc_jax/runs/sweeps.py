@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     import xarray
 
 # Fields that determine shapes or code: runs share a compilation only if these are equal.
-_SHAPES = ("model", "dataset", "devices", "batch_size", "norm_order", "dynamics")
 _AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may record
 _MOST_RUNS = 100_000  # of a sweep
 
@@ -303,17 +302,21 @@ def _jobs(
     grid: Grid, data: Dataset | None, asked: int | None, record: Recorder
 ) -> tuple[list[Job], int]:
     """The runs grouped by compiled program, and the batch size."""
-    groups: dict[tuple[Any, ...], list[tuple[int, Experiment]]] = {}
-    for place, experiment in enumerate(grid.experiments):
-        shape = tuple(getattr(experiment, name) for name in _SHAPES)
-        groups.setdefault(shape, []).append((place, experiment))
+    groups: dict[tuple[str, Spec], list[tuple[int, Experiment]]] = {}
+    datasets: dict[str, Dataset] = {}
+    for index, experiment in enumerate(grid.experiments):
+        check_registered(experiment)
+        name = experiment.dataset
+        if name not in datasets:
+            _, datasets[name] = with_data(experiment, data)
+        static = make_spec(experiment, datasets[name], policies=())  # runs of all policies share it
+        groups.setdefault((name, static), []).append((index, experiment))
     jobs, sizes = [], []
-    for runs in groups.values():
-        first = runs[0][1]
-        check_registered(first)
-        _, dataset = with_data(first, data)
-        spec = make_spec(first, dataset, policies={experiment.policy for _, experiment in runs})
-        spec = laid_out(spec, choose_layout(first.devices, spec.rules.model.size))
+    for (name, static), runs in groups.items():
+        dataset, model = datasets[name], static.rules.model
+        layout = choose_layout(static.devices, model.size)
+        used = {experiment.policy for _, experiment in runs}
+        spec = make_spec(runs[0][1], dataset, layout, used)
         needs = estimate([experiment for _, experiment in runs], dataset, spec, record)
         sizes.append(choose_batch(needs, len(runs), spec, asked))
         jobs.append(Job(spec, dataset, runs, {}, needs))

@@ -10,21 +10,24 @@ from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.resources.bandwidth import bandwidths, transmission_time, upload_time
 
 
+def drawn(e, seed):
+    rng = np.random.default_rng(seed)
+    return bandwidths(e.devices, e.weak_devices, e.weak_bandwidth, e.strong_bandwidth, rng)
+
+
 @given(st.integers(1, 40), st.floats(0, 0.95), st.integers(0, 1000))
 def test_bandwidths_are_those_of_the_oracle(devices, heterogeneity, seed):
     weak = int(np.floor(heterogeneity * devices + 0.5))
     if weak == devices:
         return
-    experiment = Experiment(devices=devices, heterogeneity=heterogeneity)
-    ours = bandwidths(experiment, np.random.default_rng(seed))
+    ours = drawn(Experiment(devices=devices, heterogeneity=heterogeneity), seed)
     np.testing.assert_allclose(np.sort(ours), oracle.bandwidths(devices, heterogeneity))
     assert ours.mean() == pytest.approx(5000)
 
 
 def test_weak_devices_nest_in_heterogeneity():
     weak = [
-        set(np.flatnonzero(bandwidths(Experiment(heterogeneity=h), np.random.default_rng(3)) == 1000))
-        for h in (0.2, 0.5, 0.8)
+        set(np.flatnonzero(drawn(Experiment(heterogeneity=h), seed=3) == 1000)) for h in (0.2, 0.5, 0.8)
     ]
     assert weak[0] < weak[1] < weak[2]
 

@@ -137,7 +137,7 @@ def test_a_topology_of_ones_own_is_counted(data, monkeypatch):
 def test_slots_are_known_before_a_graph_is_drawn(data, graph, connectivity):
     changes = {} if connectivity is None else {"connectivity": connectivity}
     experiment = EXPERIMENT.replace(devices=700, graph=graph, split="iid", **changes)
-    drawn = prepare(experiment, data)
+    drawn = prepare(experiment, data).network
     foreseen = memory._network_of([experiment])
     assert foreseen.is_matrix == (drawn.neighbors is None)
     assert abs(foreseen.slots - drawn.adjacency.shape[1]) <= max(8, 0.3 * drawn.adjacency.shape[1])

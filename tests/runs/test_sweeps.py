@@ -117,7 +117,7 @@ def test_a_graph_is_that_of_its_connectivity_alone(tiny):
     for connectivity, seed in itertools.product(*axes.values()):
         alone = prepare(SMALL.replace(connectivity=connectivity, seed=seed), tiny)
         degree = grid.degree.sel(connectivity=connectivity, seed=seed).values
-        np.testing.assert_array_equal(degree, alone.adjacency.sum(1))
+        np.testing.assert_array_equal(degree, alone.network.adjacency.sum(1))
 
 
 def test_nested_graphs_are_dense(tiny):
