@@ -1,5 +1,6 @@
 """Shared by all tests: small problems, 64-bit where numbers are compared, a compilation cache."""
 
+import gc
 import os
 import signal
 from pathlib import Path
