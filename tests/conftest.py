@@ -28,7 +28,7 @@ hypothesis.settings.load_profile("repo")
 
 @pytest.fixture(scope="module", autouse=True)
 def little_memory():
-    """Forget compiled programs between modules when there are many: those of all tests take gigabytes."""
+    """Forget compiled programs between modules when they take much: those of all tests are gigabytes."""
     yield
     pages = Path("/proc/self/statm")
     if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MOST_MEMORY:
