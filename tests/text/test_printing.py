@@ -149,7 +149,20 @@ def test_names_of_policies_in_figures_of_one_run(grid, tmp_path, name):
 
 def test_a_message_does_not_command_the_terminal(tmp_path, capsys):
     assert main(["plot", str(tmp_path / "a\x1b[31mb.nc")]) == 2
-    assert main(["run", "--graph", "file", "--graph-file", str(tmp_path / "a\x1b[31mb.npy")]) == 2
+    assert (
+        main(
+            [
+                "run",
+                "--dataset",
+                "synthetic",
+                "--graph",
+                "file",
+                "--graph-file",
+                str(tmp_path / "a\x1b[31mb.npy"),
+            ]
+        )
+        == 2
+    )
     shown = capsys.readouterr().err
     assert shown.count(r"a\x1b[31mb") == 2
     assert "\x1b" not in shown
