@@ -5,7 +5,7 @@ class EfhcError(Exception):
     """Base of every error that a user can fix; the command line prints it and exits with code 2."""
 
 
-class ExperimentError(EfhcError):
+class ExperimentError(EfhcError, ValueError):
     """A setting is out of range, of the wrong type, or does not fit the others."""
 
 

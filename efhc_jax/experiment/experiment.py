@@ -327,15 +327,15 @@ def _read_toml(path: str | Path) -> dict[str, Any]:
     try:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(content) > _MOST_CONFIG_BYTES:
-            raise ExperimentError(f"config={path}: is too large for a settings file")
-        return tomllib.loads(content.decode())
+        if len(content) <= _MOST_CONFIG_BYTES:
+            return tomllib.loads(content.decode())
     except OSError as error:
         raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise ExperimentError(f"config={path}: is not text in UTF-8") from None
     except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
         raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
+    raise ExperimentError(f"config={path}: is too large for a settings file")
 
 
 @contextlib.contextmanager

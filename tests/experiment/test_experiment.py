@@ -241,3 +241,14 @@ def test_toml_that_is_not_there_or_not_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ExperimentError, match="UTF-8"):
         Experiment.from_toml(tmp_path / "binary.toml")
+
+
+def test_a_wrong_setting_is_a_value_error():
+    with pytest.raises(ValueError, match="devices=0: out of range"):
+        Experiment(devices=0)
+
+
+def test_a_settings_file_that_is_too_large(tmp_path):
+    (tmp_path / "large.toml").write_text("# " + "x" * 2**20)
+    with pytest.raises(ExperimentError, match=r"config=.*large.toml: is too large for a settings file$"):
+        Experiment.from_toml(tmp_path / "large.toml")
