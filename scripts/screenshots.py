@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from browser import Browser
 
 _DRAWN = "new Promise(done => setTimeout(done, 400))"
