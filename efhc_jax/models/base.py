@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt8
 
+from efhc_jax.models.properties import NOTHING_KNOWN, Properties
+
 PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
 
@@ -35,6 +37,7 @@ class Model(NamedTuple):
         logits_of_all: optional, like `logits` for many rows on the same images, with scores
             (row, batch, class); by default, `logits` is mapped over the rows.
         images_at_once: number of images per call of `logits_of_all`.
+        properties: what is known about the loss, such as its convexity; the audit uses it.
     """
 
     size: int
@@ -45,6 +48,7 @@ class Model(NamedTuple):
     loss: Loss
     logits_of_all: LogitsOfAll | None = None
     images_at_once: int = 500
+    properties: Properties = NOTHING_KNOWN
 
 
 def logits_of_all(

@@ -11,15 +11,19 @@ from flax import nnx
 from jaxtyping import Array, Float, Key
 
 from efhc_jax.models.base import Loss, Model
+from efhc_jax.models.properties import NOTHING_KNOWN, Properties
 
 
-def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
+def from_nnx(
+    build: Callable[[nnx.Rngs], nnx.Module], loss: Loss, properties: Properties = NOTHING_KNOWN
+) -> Model:
     """A model from a Flax NNX module that maps a batch of images to scores.
 
     Args:
         build: function that creates the module from its random streams, for example
             `lambda rngs: MyNetwork(rngs=rngs)`. All of its state must be `nnx.Param`.
         loss: function from scores (batch, class) and labels (batch,) to the loss of each sample.
+        properties: what is known about the loss as a function of the parameters, for audits.
 
     Example:
         >>> import optax
@@ -53,7 +57,7 @@ def from_nnx(build: Callable[[nnx.Rngs], nnx.Module], loss: Loss) -> Model:
         params = [piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True)]
         return nnx.merge(graph, jax.tree.unflatten(structure, params), rest)(images)
 
-    return Model(int(ends[-1]), init, logits, loss)
+    return Model(int(ends[-1]), init, logits, loss, properties=properties)
 
 
 def _is_variable(node: object) -> bool:

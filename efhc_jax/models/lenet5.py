@@ -19,9 +19,13 @@ from jaxtyping import Array, Float, Key
 
 from efhc_jax.errors import ExperimentError
 from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD, Model
+from efhc_jax.models.properties import Properties
 
 _KERNEL = 5
 _BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # a black pixel after normalisation
+
+# The gradients of a layer grow with the weights of the next, without bound.
+PROPERTIES = Properties(convex=False, in_words="is a neural network", lowest_loss=0.0)
 
 _Layer = tuple[Float[Array, "output input"], Float[Array, "output 1"]]  # kernels or weights, and bias
 _Image = Float[Array, "channel height width batch"]
@@ -79,7 +83,9 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         return jax.lax.map(lambda row: from_patches(row, patches, _line_by_line).T, rows)
 
     loss = optax.softmax_cross_entropy_with_integer_labels
-    return Model(int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=96)
+    return Model(
+        int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=96, properties=PROPERTIES
+    )
 
 
 def _frame(images: Float[Array, "batch 28 28"]) -> Float[Array, "1 32 32 batch"]:

@@ -10,13 +10,19 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
-from efhc_jax.models.base import Loss, Model
+from efhc_jax.models.base import Loss, Model, normalise
+from efhc_jax.models.properties import NOTHING_KNOWN, Properties
+
+_RIDGE = 1e-6  # added to the variances of the inputs, relative to the largest
 
 
-def linear(image_shape: tuple[int, int], classes: int, loss: Loss) -> Model:
-    """A linear model with bias and the given loss."""
+def linear(
+    image_shape: tuple[int, int], classes: int, loss: Loss, properties: Properties = NOTHING_KNOWN
+) -> Model:
+    """A linear model with bias and the given loss, and what is known about it."""
     inputs = math.prod(image_shape) + 1
 
     def init(key: Key[Array, ""]) -> Float[Array, "class input"]:
@@ -33,4 +39,16 @@ def linear(image_shape: tuple[int, int], classes: int, loss: Loss) -> Model:
         # product itself.
         return (row.reshape(classes, inputs) @ augmented.T).T
 
-    return Model(classes * inputs, init, logits, loss)
+    properties = properties._replace(search_axes=even_axes)
+    return Model(classes * inputs, init, logits, loss, properties=properties)
+
+
+def even_axes(images: np.ndarray) -> np.ndarray:
+    """Coordinates in which the inputs of a linear model, including the bias, have equal variances.
+
+    The norm of a model is then about that of its scores.
+    """
+    seen = np.asarray(normalise(jnp.asarray(images)), np.float32).reshape(len(images), -1)
+    inputs = np.concatenate([seen, np.ones((len(seen), 1), np.float32)], axis=1)
+    strength, directions = np.linalg.eigh((inputs.T @ inputs / len(inputs)).astype(float))
+    return (directions / np.sqrt(strength + _RIDGE * strength.max())) @ directions.T

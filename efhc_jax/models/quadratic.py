@@ -10,6 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from efhc_jax.models.base import Model
+from efhc_jax.models.properties import Properties
+
+# F is quadratic and bounded below. The gradients w_y − x grow with the weights, without bound.
+PROPERTIES = Properties(convex=True, has_minimiser=True, lowest_loss=0.0)
 
 
 def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
@@ -33,7 +37,7 @@ def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
     def loss(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
         return -jnp.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
 
-    return Model(classes * inputs, init, logits, loss)
+    return Model(classes * inputs, init, logits, loss, properties=PROPERTIES)
 
 
 def optimum(images: np.ndarray, labels: np.ndarray, shards: list[np.ndarray]) -> np.ndarray:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from efhc_jax.models.base import Loss, Model
 from efhc_jax.models.linear import linear
+from efhc_jax.models.properties import GradientBounds, Properties
+
+_WIDTHS = (1.0, 0.1, 0.01)  # of the smoothed hinge losses that lead to the optimum
 
 
 def hinge(logits: Float[Array, "batch class"], labels: Int[Array, "batch"]) -> Float[Array, "batch"]:
@@ -51,4 +55,21 @@ def _missing_margins(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 def svm(image_shape: tuple[int, int], classes: int) -> Model:
     """Linear SVM; n = 7,850 for 28×28 images in ten classes."""
-    return linear(image_shape, classes, hinge)
+    return linear(image_shape, classes, hinge, _properties(classes))
+
+
+def _properties(classes: int) -> Properties:
+    """Properties of the hinge loss: F is piecewise linear and bounded below, so it has a minimiser.
+
+    With a ≤ C − 1 violated margins, the loss's gradient by the scores has a entries 1/C and one −a/C.
+    Its 2-norm is √(a + a²)/C ≤ √((C−1)/C) and its maximum norm a/C ≤ (C−1)/C, reached when all margins
+    are violated.
+    """
+    share = (classes - 1) / classes
+    return Properties(
+        convex=True,
+        has_minimiser=True,
+        score_gradient=GradientBounds(math.sqrt(share), share),
+        lowest_loss=0.0,
+        smooth_losses=tuple(smoothed_hinge(width) for width in _WIDTHS),
+    )

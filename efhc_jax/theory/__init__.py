@@ -8,6 +8,7 @@ changes. Otherwise the verdict is that a finite run cannot tell, and the figure 
 
 from __future__ import annotations
 
+from efhc_jax.models.properties import GradientBounds
 from efhc_jax.theory.convergence import (
     OPTIMALITY,
     Optimum,
@@ -18,7 +19,7 @@ from efhc_jax.theory.convergence import (
 )
 from efhc_jax.theory.findings import UNKNOWN, Curve, DecayFit, Finding, Verdict
 from efhc_jax.theory.flow import bounded_waits, information_flow, physical_connectivity
-from efhc_jax.theory.objectives import GradientBounds, bounded_gradients, convexity, gradient_bounds
+from efhc_jax.theory.objectives import bounded_gradients, convexity, gradient_bounds
 from efhc_jax.theory.schedules import PowerDecay, guideline, step_sizes, threshold_decay
 from efhc_jax.theory.weights import simultaneous_exchange, transition_matrices, transition_weights
 

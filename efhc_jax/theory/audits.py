@@ -9,6 +9,8 @@ from efhc_jax import theory
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.models import MODELS, make_model
+from efhc_jax.models.properties import NOTHING_KNOWN, Properties
 from efhc_jax.network.connectivity import broadcast_waits, connection_window, links_in_use
 from efhc_jax.randomness.draws import pinned_settings
 from efhc_jax.results.datasets import data_of, policy_of
@@ -17,6 +19,7 @@ from efhc_jax.theory import Finding, Optimum, PowerDecay
 if TYPE_CHECKING:
     import xarray
 
+_ANY_IMAGES = (28, 28), 10  # shape and classes of a model whose images are not known
 _LOCAL_ITERATIONS = 300  # length of the run from which gradients are estimated
 
 
@@ -26,7 +29,8 @@ def audit(
 ) -> list[Finding]:
     """Check a run against every assumption of the theorem, and against the theorem itself.
 
-    For convex models this computes the minimum F* of the global loss, which takes seconds to minutes.
+    For models that state that they are convex (`Model.properties`), this computes the minimum F* of the
+    global loss, which takes seconds to minutes.
 
     Args:
         run: the result of `simulate(…, audit=True)` or `efhc run --audit`.
@@ -52,6 +56,7 @@ def audit(
     else:
         with contextlib.suppress(DataError):  # some findings need no data
             data = data_of(run)
+    properties = _properties_of(experiment, data)
     schedule = schedule_of(experiment)
     adjacency = run.adjacency.values.astype(bool)
     graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
@@ -62,8 +67,8 @@ def audit(
     findings = [theory.simultaneous_exchange(used)]
     if not policy.coordinated:
         findings.append(theory.transition_weights(graphs, used))
-    findings.append(theory.convexity(experiment.model))
-    findings.append(_gradients(experiment, run, data))
+    findings.append(theory.convexity(experiment.model, properties))
+    findings.append(_gradients(properties, run, data))
     findings += theory.step_sizes(schedule)
     findings.append(theory.physical_connectivity(graphs))
     findings.append(theory.bounded_waits(fired))
@@ -71,7 +76,7 @@ def audit(
         findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
     findings.append(theory.threshold_decay(schedule, schedule))
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
-    findings.append(_optimality(experiment, run, data, optimum))
+    findings.append(_optimality(experiment, properties, run, data, optimum))
     return findings
 
 
@@ -85,14 +90,15 @@ def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
     """F* of an experiment; it does not depend on the policy or the network.
 
     Returns:
-        F*, or None if the model is not known to be convex.
+        F*, or None if the model does not state that it is convex.
     """
     from efhc_jax.runs.prepare import split_of
-    from efhc_jax.theory.optimum import CONVEX, find_optimum
+    from efhc_jax.theory.optimum import find_optimum
 
-    if experiment.model not in CONVEX:
+    if not _properties_of(experiment, data).convex:
         return None
-    return find_optimum(experiment.model, data, split_of(experiment, data))
+    model = make_model(experiment.model, data.image_shape, data.classes)
+    return find_optimum(model, data, split_of(experiment, data))
 
 
 class Suggestion(NamedTuple):
@@ -132,22 +138,38 @@ def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None)
     return Suggestion(r, largest, interval)
 
 
-def _gradients(experiment: Experiment, run: xarray.Dataset, data: Dataset | None) -> Finding:
+def _properties_of(experiment: Experiment, data: Dataset | None) -> Properties:
+    """Known properties of the loss of an experiment; none if its model is not registered here.
+
+    Without data only convexity matters, which does not depend on the shape of the images.
+    """
+    if experiment.model not in MODELS:
+        return NOTHING_KNOWN
+    if data is not None:
+        return make_model(experiment.model, data.image_shape, data.classes).properties
+    with contextlib.suppress(ValueError):  # the model may not take images of this shape
+        return make_model(experiment.model, *_ANY_IMAGES).properties
+    return NOTHING_KNOWN
+
+
+def _gradients(properties: Properties, run: xarray.Dataset, data: Dataset | None) -> Finding:
     norms = run.gradient_norm.values, run.largest_gradient.values
     if data is None:  # the bound needs the images; the measured values do not
         return theory.bounded_gradients(*norms, None)
-    bounds = theory.gradient_bounds(experiment.model, data.train_images, data.classes)
+    bounds = theory.gradient_bounds(properties, data.train_images)
     return theory.bounded_gradients(*norms, bounds)
 
 
 def _optimality(
-    experiment: Experiment, run: xarray.Dataset, data: Dataset | None, optimum: Optimum | None
+    experiment: Experiment,
+    properties: Properties,
+    run: xarray.Dataset,
+    data: Dataset | None,
+    optimum: Optimum | None,
 ) -> Finding:
     """Part (b) of the theorem: F(w̄) − F* in this run."""
-    from efhc_jax.theory.optimum import CONVEX
-
     unknown = None
-    if experiment.model not in CONVEX:
+    if not properties.convex:
         unknown = f"{experiment.model} is not known to be convex, so there is no F* to compare with"
     elif "global_loss" not in run:
         unknown = "the run did not record F(w̄); run it again"

@@ -2,80 +2,66 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.models.properties import GradientBounds, Properties
 from efhc_jax.theory.findings import ROUNDING, UNKNOWN, Finding, blocks
 
 
-class GradientBounds(NamedTuple):
-    """Bounds of all gradients for any weights: L in the 2-norm and L∞ in the maximum norm."""
-
-    two: float
-    infinity: float
-
-
-def convexity(model: str) -> Finding:
+def convexity(model: str, properties: Properties) -> Finding:
     """Assumption 3: every F_i is convex, and F has a minimiser.
 
-    Hinge and cross-entropy losses are convex in the scores, which are linear in the weights of svm and
-    logistic; the squared distance of quadratic is convex. F of svm is piecewise linear and that of
-    quadratic is quadratic, and both are bounded below: they have a minimiser. F of logistic has none if
-    its classes are separable, since larger weights are then always better.
+    The verdict is on convexity. Whether F has a minimiser may depend on the data, as for `logistic`; the
+    figure then says so.
+
+    Args:
+        model: name of the model.
+        properties: what the model states about its loss, `Model.properties`.
 
     Example:
-        >>> convexity("lenet5").verdict
-        'does not hold'
+        >>> convexity("mine", Properties(convex=True, has_minimiser=True)).figure
+        'mine is convex and has a minimiser'
+        >>> convexity("mine", Properties()).verdict
+        'cannot be known from a finite run'
     """
     name = "convexity (Assumption 3)"
-    if model == "logistic":
-        figure = "logistic is convex; it has a minimiser only if its classes overlap"
-        return Finding(name, "holds", figure, None)
-    if model in ("svm", "quadratic"):
-        return Finding(name, "holds", f"{model} is convex and has a minimiser", None)
-    if model == "lenet5":
-        return Finding(name, "does not hold", "lenet5 is a neural network", None)
-    return Finding(name, UNKNOWN, f"nothing is known about the model {model}", None)
+    if properties.convex is None:
+        return Finding(name, UNKNOWN, f"nothing is known about the model {model}", None)
+    if not properties.convex:
+        return Finding(name, "does not hold", f"{model} {properties.in_words or 'is not convex'}", None)
+    minimiser = " and has a minimiser" if properties.has_minimiser else "; it may have no minimiser"
+    return Finding(name, "holds", f"{model} {properties.in_words or 'is convex' + minimiser}", None)
 
 
-def gradient_bounds(model: str, images: ArrayLike, classes: int) -> GradientBounds | None:
+def gradient_bounds(properties: Properties, images: ArrayLike) -> GradientBounds | None:
     """Bounds L and L∞ of all gradients of a linear model on these images.
 
-    The gradient of one sample is an outer product u ⊗ z of the loss's gradient u by the scores and the
-    input z = (x, 1), the 1 for the bias. So ‖g‖₂ = ‖u‖₂·‖z‖₂ and ‖g‖∞ = ‖u‖∞·‖z‖∞.
-
-    - svm: with a ≤ C − 1 violated margins, u has a entries 1/C and one −a/C. Then
-      ‖u‖₂ = √(a + a²)/C ≤ √((C−1)/C) and ‖u‖∞ = a/C ≤ (C−1)/C, reached when all are violated.
-    - logistic: u = p − e_y with probabilities p. Then ‖u‖₂² = (1 − p_y)² + Σ_{c≠y} p_c², which is at
-      most 2(1 − p_y)² ≤ 2, and ‖u‖∞ ≤ 1; approached when all of p is on one wrong class.
+    The gradient of one sample is an outer product u ⊗ z of the loss's gradient u by the scores, whose
+    bounds the model states, and the input z = (x, 1), the 1 for the bias. So ‖g‖₂ = ‖u‖₂·‖z‖₂ and
+    ‖g‖∞ = ‖u‖∞·‖z‖∞.
 
     Means of gradients have the same bounds: those of a mini-batch, of a device's data, and any convex
     combination of subgradients at a kink. For F_i as the paper's sum over D_i, multiply by the number
     of samples in D_i.
 
     Args:
-        model: name of the model.
+        properties: what the model states about its loss, `Model.properties`.
         images: the training images (sample, …): bytes as stored, or normalised numbers.
-        classes: number of classes, C.
 
     Returns:
-        The bounds, or None for other models, whose gradients grow without bound with the weights:
-        w_y − x in quadratic, and in lenet5 those of a layer with the weights of the next.
+        The bounds, or None for a model that states none, such as those whose gradients grow without
+        bound with the weights.
 
     Example:
-        >>> gradient_bounds("logistic", [[2.0, -2.0]], classes=10)
+        >>> from efhc_jax.models import make_model
+        >>> gradient_bounds(make_model("logistic", (1, 2), 10).properties, [[2.0, -2.0]])
         GradientBounds(two=4.242640687119286, infinity=2.0)
     """
-    if model == "svm":
-        two, infinity = math.sqrt((classes - 1) / classes), (classes - 1) / classes
-    elif model == "logistic":
-        two, infinity = math.sqrt(2), 1.0
-    else:
+    if properties.score_gradient is None:
         return None
+    two, infinity = properties.score_gradient
     images = np.asarray(images)
     longest = largest = 1.0  # the bias alone
     for part in blocks(len(images), images[:1].size):

@@ -11,6 +11,7 @@ import efhc_jax as efhc
 from efhc_jax.data.splits import split_data
 from efhc_jax.models import MODELS, make_model
 from efhc_jax.models.base import logits_of_all, normalise
+from efhc_jax.models.properties import Properties
 from efhc_jax.models.quadratic import optimum
 from efhc_jax.models.svm import hinge
 
@@ -25,6 +26,10 @@ def batch(size=3):
 
 def objective(model):
     return lambda row, images, labels: jnp.mean(model.loss(model.logits(row, images), labels))
+
+
+def smooth_losses_and_own(model):
+    return [*model.properties.smooth_losses, model.loss]
 
 
 @pytest.mark.parametrize(
@@ -96,8 +101,41 @@ class TestConformance:
                 jnp.vdot(gradient, direction), rise / (2 * h), rtol=1e-5, atol=1e-9
             )
 
+    def test_its_properties_can_be_part_of_a_static_argument(self, name):
+        model = make_model(name, SHAPE, CLASSES)
+        assert hash(model) == hash(model._replace(properties=Properties(*model.properties)))
+
+    def test_its_losses_are_within_the_bounds_that_it_states(self, x64, name):
+        model = make_model(name, SHAPE, CLASSES)
+        images, labels = batch(4)
+        for scale in (0.1, 1, 10):
+            scores = model.logits(scale * model.init(jax.random.key(0)), images)
+            losses = [loss(scores, labels) for loss in smooth_losses_and_own(model)]
+            assert (np.diff(losses, axis=0) >= 0).all(), "each closer to the last, from below"
+            assert (losses[-1] >= model.properties.lowest_loss).all()
+            if (bounds := model.properties.score_gradient) is not None:
+                slopes = jax.grad(lambda scores: model.loss(scores, labels).sum())(scores)
+                assert np.linalg.norm(slopes, axis=1).max() <= bounds.two + 1e-12
+                assert np.abs(slopes).max() <= bounds.infinity + 1e-12
+
     def test_same_object_for_the_same_arguments(self, name):
         assert make_model(name, SHAPE, CLASSES) is make_model(name, SHAPE, CLASSES)
+
+
+CONVEX = [name for name in MODELS if make_model(name, SHAPE, CLASSES).properties.convex]
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_what_says_that_it_is_convex_lies_above_its_tangents(x64, name):
+    """F(w') ≥ F(w) + ∇F(w)ᵀ(w' − w), as Assumption 3 has it."""
+    model = make_model(name, SHAPE, CLASSES)
+    images, labels = batch(4)
+    for one in (model._replace(loss=loss) for loss in smooth_losses_and_own(model)):
+        tangent = jax.jit(jax.value_and_grad(objective(one)))
+        for seed in range(10):
+            here, there = (3 * model.init(jax.random.key(key)) for key in (seed, seed + 10))
+            value, slope = tangent(here, images, labels)
+            assert tangent(there, images, labels)[0] >= value + jnp.vdot(slope, there - here) - 1e-9
 
 
 def test_hinge_by_hand():

@@ -1,11 +1,16 @@
 """The audit of whole runs."""
 
 import numpy as np
+import optax
 import pytest
+from flax import nnx
 
 import efhc_jax as efhc
+import small
 from efhc_jax.errors import DataError
 from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD
+from efhc_jax.models.logistic import logistic
+from efhc_jax.models.properties import NOTHING_KNOWN, GradientBounds, Properties
 from efhc_jax.models.quadratic import optimum
 from efhc_jax.runs.prepare import split_of
 
@@ -96,6 +101,76 @@ def test_what_cannot_be_compared_with_an_optimum_says_so(tiny, monkeypatch):
     found = {finding.name.split(" (")[0]: finding for finding in efhc.audit(run)}
     assert "not on this machine" in found["optimality gap F(w̄) − F*"].figure
     assert "no bound is known" in found["bounded gradients"].figure
+
+
+class Softmax(nnx.Module):
+    """Logistic regression as Flax has it, with its parameters in another order."""
+
+    def __init__(self, rngs):
+        self.dense = nnx.Linear(4, 4, rngs=rngs)
+
+    def __call__(self, images):
+        return self.dense(images.reshape(len(images), -1))
+
+
+def softmax(properties):
+    loss = optax.softmax_cross_entropy_with_integer_labels
+    return lambda image_shape, classes: efhc.from_nnx(Softmax, loss, properties)
+
+
+def theorem_of(found):
+    names = ("convexity", "bounded gradients", "optimality gap F(w̄) − F*")
+    return [found[name] for name in names]
+
+
+def test_a_model_of_ones_own_is_audited_with_what_it_states(monkeypatch):
+    """Logistic regression in Flax has the L, L∞ and F* of the package's own."""
+    data = small.overlapping(60)
+    stated = Properties(convex=True, score_gradient=GradientBounds(2**0.5, 1.0), lowest_loss=0.0)
+    monkeypatch.setitem(efhc.MODELS, "softmax", softmax(stated))
+    experiment = BASE.replace(model="softmax", split="iid")
+    found, _ = findings_of(experiment, data)
+    convex, gradients, gap = theorem_of(found)
+    assert convex.figure == "softmax is convex; it may have no minimiser"
+    assert (convex.verdict, gradients.verdict) == ("holds", "holds")
+    expected, _ = findings_of(experiment.replace(model="logistic"), data)
+    _, bounds, best = theorem_of(expected)
+    assert ends_of(gradients, "L∞ = ") == ends_of(bounds, "L∞ = ")
+    assert ends_of(gap, "F* = ")[:6] == ends_of(best, "F* = ")[:6]
+
+
+def ends_of(finding, after):
+    return finding.figure.split(after)[1]
+
+
+def test_a_model_that_states_nothing_cannot_be_judged(monkeypatch):
+    monkeypatch.setitem(efhc.MODELS, "softmax", softmax(NOTHING_KNOWN))
+    found, _ = findings_of(BASE.replace(model="softmax", split="iid"), small.overlapping(60))
+    convex, gradients, gap = theorem_of(found)
+    assert {one.verdict for one in (convex, gradients, gap)} == {"cannot be known from a finite run"}
+    assert convex.figure == "nothing is known about the model softmax"
+    assert "no bound is known" in gradients.figure
+    assert gap.figure == "softmax is not known to be convex, so there is no F* to compare with"
+
+
+def test_what_a_model_states_is_asked_also_without_data(tiny, monkeypatch):
+    """Unless it is not registered any more, or takes no other images than those of the run."""
+
+    def picky(image_shape, classes):
+        if image_shape != (3, 3):
+            raise ValueError("takes 3×3 images")
+        return logistic(image_shape, classes)
+
+    def convexity(run):
+        return efhc.audit(run)[2].figure
+
+    monkeypatch.setitem(efhc.MODELS, "mine", logistic)
+    run = efhc.simulate(BASE.replace(model="mine"), tiny, audit=True)
+    assert convexity(run) == "mine is convex; it has a minimiser only if its classes overlap"
+    monkeypatch.setitem(efhc.MODELS, "mine", picky)
+    assert convexity(run) == "nothing is known about the model mine"
+    monkeypatch.delitem(efhc.MODELS, "mine")
+    assert convexity(run) == "nothing is known about the model mine"
 
 
 def test_graphs_that_would_not_fit_are_refused(tiny):

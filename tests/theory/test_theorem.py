@@ -14,6 +14,7 @@ import small
 from efhc_jax.engine.evaluation import evaluate_mean_models
 from efhc_jax.engine.program import Samples, advance, initialise
 from efhc_jax.engine.recording import record_summary
+from efhc_jax.models import make_model
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.runs.prepare import make_spec, prepare, split_of, stack
 from efhc_jax.theory.optimum import find_optimum
@@ -85,7 +86,8 @@ def test_theorem_1(data, graph_file, model, dynamics):
         learning_rate=LEARNING_RATES[model],
         graph_file=graph_file if dynamics == "trace" else "",
     )
-    best = find_optimum(model, data, split_of(experiment, data))
+    convex = make_model(model, data.image_shape, data.classes)
+    best = find_optimum(convex, data, split_of(experiment, data))
     policies = [*POLICIES, "local"]
     (apart, loss), (apart_then, loss_then), share = ends_of(experiment, policies, data)
     agreed, improved = apart / apart_then, (loss - best.value) / (loss_then - best.value)

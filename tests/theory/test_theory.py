@@ -18,6 +18,7 @@ from efhc_jax import theory
 from efhc_jax.engine import mixing
 from efhc_jax.errors import ExperimentError
 from efhc_jax.models import make_model
+from efhc_jax.models.properties import Properties
 from efhc_jax.network import connectivity
 from efhc_jax.theory import GradientBounds, PowerDecay
 
@@ -139,11 +140,35 @@ def test_weights_that_break_the_assumption_are_found():
 # Convexity and gradients
 
 
+def properties_of(name, image_shape=(3, 3), classes=4):
+    return make_model(name, image_shape, classes).properties
+
+
 def test_convexity_by_model():
-    verdicts = {model: theory.convexity(model).verdict for model in ("svm", "logistic", "quadratic")}
-    assert set(verdicts.values()) == {"holds"}
-    assert theory.convexity("lenet5").verdict == "does not hold"
-    assert theory.convexity("mine").verdict == UNKNOWN
+    expected = {
+        "svm": ("holds", "svm is convex and has a minimiser"),
+        "logistic": ("holds", "logistic is convex; it has a minimiser only if its classes overlap"),
+        "quadratic": ("holds", "quadratic is convex and has a minimiser"),
+        "lenet5": ("does not hold", "lenet5 is a neural network"),
+    }
+    for name, words in expected.items():
+        found = theory.convexity(name, properties_of(name, (28, 28)))
+        assert (found.verdict, found.figure) == words
+
+
+@pytest.mark.parametrize(
+    ("stated", "verdict", "figure"),
+    [
+        (Properties(), UNKNOWN, "nothing is known about the model mine"),
+        (Properties(convex=True), "holds", "mine is convex; it may have no minimiser"),
+        (Properties(convex=True, has_minimiser=True), "holds", "mine is convex and has a minimiser"),
+        (Properties(convex=False), "does not hold", "mine is not convex"),
+        (Properties(convex=False, in_words="is a forest"), "does not hold", "mine is a forest"),
+    ],
+)
+def test_convexity_is_what_the_model_states(stated, verdict, figure):
+    found = theory.convexity("mine", stated)
+    assert (found.verdict, found.figure) == (verdict, figure)
 
 
 def gradients(model, rows, images, labels):
@@ -166,7 +191,7 @@ def test_no_gradient_exceeds_its_bound(name, classes, batch):
         labels = jnp.asarray(rng.integers(0, classes, batch))
         rows = jnp.asarray(rng.normal(size=(60, model.size)) * scale, jnp.float32)
         found = gradients(model, rows, jnp.asarray(images), labels)
-        bounds = theory.gradient_bounds(name, images, classes)
+        bounds = theory.gradient_bounds(model.properties, images)
         assert np.linalg.norm(found, axis=1).max() <= bounds.two * (1 + 1e-5)
         assert np.abs(found).max() <= bounds.infinity * (1 + 1e-5)
         norms = np.linalg.norm(found, axis=1), np.abs(found).max(1)
@@ -187,19 +212,23 @@ def test_the_bounds_are_reached(name):
             for image in images
         ]
     )
-    bounds = theory.gradient_bounds(name, images, 4)
+    bounds = theory.gradient_bounds(model.properties, images)
     assert np.linalg.norm(found, axis=1).max() == pytest.approx(bounds.two, rel=1e-5)
     assert np.abs(found).max() == pytest.approx(bounds.infinity, rel=1e-5)
 
 
 def test_bounds_by_hand():
     images = np.array([[[2.0, -2.0]], [[0.0, 1.0]]])  # with the bias: lengths 3 and √2
-    assert theory.gradient_bounds("svm", images, 4) == pytest.approx((3 * math.sqrt(3 / 4), 1.5))
-    assert theory.gradient_bounds("logistic", images, 4) == pytest.approx((3 * math.sqrt(2), 2.0))
-    small = theory.gradient_bounds("logistic", images / 100, 4)
+    svm, logistic = properties_of("svm"), properties_of("logistic")
+    mine = Properties(score_gradient=GradientBounds(5.0, 0.5))
+    assert theory.gradient_bounds(svm, images) == pytest.approx((3 * math.sqrt(3 / 4), 1.5))
+    assert theory.gradient_bounds(logistic, images) == pytest.approx((3 * math.sqrt(2), 2.0))
+    assert theory.gradient_bounds(mine, images) == (15.0, 1.0)
+    small = theory.gradient_bounds(logistic, images / 100)
     assert small.infinity == 1.0, "the bias has input 1"
-    assert theory.gradient_bounds("lenet5", images, 4) is None
-    assert theory.gradient_bounds("quadratic", images, 4) is None
+    assert theory.gradient_bounds(properties_of("lenet5", (28, 28)), images) is None
+    assert theory.gradient_bounds(properties_of("quadratic"), images) is None
+    assert theory.gradient_bounds(Properties(convex=True), images) is None
 
 
 def test_bytes_are_normalised_as_the_models_see_them(monkeypatch):
@@ -208,8 +237,9 @@ def test_bytes_are_normalised_as_the_models_see_them(monkeypatch):
     images = np.random.default_rng(0).integers(0, 256, (50, 4, 4), np.uint8)
     monkeypatch.setattr("efhc_jax.theory.findings._BLOCK_ELEMENTS", 100)  # six images at a time
     for name in ("svm", "logistic"):
-        raw = theory.gradient_bounds(name, images, 10)
-        seen = theory.gradient_bounds(name, np.asarray(normalise(jnp.asarray(images))), 10)
+        stated = properties_of(name, (4, 4), 10)
+        raw = theory.gradient_bounds(stated, images)
+        seen = theory.gradient_bounds(stated, np.asarray(normalise(jnp.asarray(images))))
         assert raw == pytest.approx(seen, rel=1e-6)
 
 
@@ -464,7 +494,7 @@ def test_a_recorded_run_is_measured(tiny):
     steps = -np.diff(run.weights.values, axis=0)[alone]
     alpha = 1 / np.sqrt(1 + np.nonzero(alone)[0])
     gradients = steps / alpha[:, None]
-    bounds = theory.gradient_bounds("svm", tiny.train_images, 4)
+    bounds = theory.gradient_bounds(properties_of("svm"), tiny.train_images)
     norms = np.linalg.norm(gradients, axis=1), np.abs(gradients).max(1)
     assert theory.bounded_gradients(*norms, bounds).verdict == "holds"
 
