@@ -1,17 +1,18 @@
 """Splits of the training samples among devices.
 
-A splitter assigns an owner to each sample; `split_data` turns the owners into `Shards`, arrays of
+A split assigns an owner to each sample; `split_data` turns the owners into `Shards`, arrays of
 fixed shapes that a compiled program can index. A new split is a function and an entry in `SPLITS`.
 """
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.members import Registry
 
 Labels = npt.NDArray[np.integer]
 Owners = npt.NDArray[np.int32]
@@ -39,12 +40,33 @@ class Shards(NamedTuple):
 
 
 class SplitSettings(NamedTuple):
-    """Parameters of all splitters; each uses some of them."""
+    """Settings that all splits share; each uses some of them."""
 
     devices: int
     labels_per_device: int
     dirichlet_alpha: float
     minimum: int
+
+
+Assign = Callable[..., Owners]
+
+
+class Split(NamedTuple):
+    """A rule that gives each sample to a device.
+
+    A plain function of the labels, a generator and the settings can be registered instead.
+
+    Attributes:
+        assign: function from the labels, a random generator and the settings to the owner of each
+            sample, or -1; with `parameters`, these are its fourth argument.
+        parameters: frozen dataclass of its own parameters, or None.
+        uses: the shared settings that it uses, of labels_per_device and dirichlet_alpha; None if
+            unknown. Others are errors, because they would have no effect.
+    """
+
+    assign: Assign
+    parameters: type | None = None
+    uses: tuple[str, ...] | None = None
 
 
 def split_data(
@@ -56,6 +78,7 @@ def split_data(
     dirichlet_alpha: float = 0.5,
     rng: np.random.Generator,
     minimum: int = 1,
+    parameters: Any = None,
 ) -> Shards:
     """Split the training samples among the devices.
 
@@ -67,6 +90,7 @@ def split_data(
         dirichlet_alpha: For "dirichlet", the concentration: small values are uneven, large ones even.
         rng: Random generator; the same state gives the same split.
         minimum: The smallest number of samples that a device needs: the batch size.
+        parameters: The parameters of a split that has its own.
 
     Raises:
         ExperimentError: There is no such split, or the settings do not fit the data.
@@ -82,7 +106,11 @@ def split_data(
     if devices < 1:
         raise ExperimentError(f"devices={devices}: give a whole number of 1 or more")
     settings = SplitSettings(devices, labels_per_device, dirichlet_alpha, minimum)
-    shards = _group_by_owner(SPLITS[name](labels, rng, settings), devices)
+    entry = SPLITS[name]
+    assign = entry.assign if isinstance(entry, Split) else entry
+    own = () if parameters is None else (parameters,)
+    owners = _checked_owners(name, assign(labels, rng, settings, *own), len(labels), devices)
+    shards = _group_by_owner(owners, devices)
     _check_enough_samples(name, shards, minimum)
     return shards
 
@@ -133,11 +161,13 @@ def split_dirichlet(labels: Labels, rng: np.random.Generator, settings: SplitSet
     return owners
 
 
-SPLITS: dict[str, Callable[[Labels, np.random.Generator, SplitSettings], Owners]] = {
-    "labels": split_by_labels,
-    "iid": split_iid,
-    "dirichlet": split_dirichlet,
-}
+SPLITS: Registry[Split | Assign] = Registry(
+    {
+        "labels": Split(split_by_labels, uses=("labels_per_device",)),
+        "iid": Split(split_iid, uses=()),
+        "dirichlet": Split(split_dirichlet, uses=("dirichlet_alpha",)),
+    }
+)
 
 
 def assign_labels(
@@ -181,6 +211,23 @@ def _draw_dirichlet_counts(
         f"{_MOST_DRAWS:,} draws gave each of {devices} devices the batch_size={minimum} samples "
         f"it needs; try a larger dirichlet_alpha, fewer devices or a smaller batch_size"
     )
+
+
+def _checked_owners(name: str, owners: Any, samples: int, devices: int) -> Owners:
+    """Raise unless there is one owner per sample, a device or -1."""
+    found = np.asarray(owners)
+    if found.shape != (samples,) or not np.issubdtype(found.dtype, np.integer):
+        raise ExperimentError(
+            f"split={name!r}: gives {found.dtype} {found.shape}; return the owner of each sample, "
+            f"integers ({samples},)"
+        )
+    outside = found[(found < _NOBODY) | (found >= devices)]
+    if outside.size:
+        raise ExperimentError(
+            f"split={name!r}: gives a sample to device {outside[0]}; the {devices} devices are 0 to "
+            f"{devices - 1}, and {_NOBODY} stands for nobody"
+        )
+    return found.astype(np.int32)
 
 
 def _group_by_owner(owners: Owners, devices: int) -> Shards:

@@ -1,6 +1,6 @@
-"""Averaging of models: links in use, Metropolis weights, and the transition matrix P(k).
+"""Averaging of models: Metropolis weights, and the transition matrix P(k).
 
-Links are stored in slots (see `network.py`); without `neighbors` they are plain matrices.
+Links are stored in slots (see `network/slots.py`); without `neighbors` they are plain matrices.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import operator
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 
 from efhc_jax.engine.sharding import on_own_rows
 from efhc_jax.network.slots import behind_slots
@@ -22,22 +22,8 @@ _BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour
 Neighbors = Int[Array, "device slot"] | None
 
 
-def used_links(
-    adjacency: Bool[Array, "device slot"],
-    previous: Bool[Array, "device slot"],
-    fired: Bool[Array, "device"],
-    neighbors: Neighbors = None,
-) -> Bool[Array, "device slot"]:
-    """Links that carry parameters now: an end fired, or the link is new (Events 1 and 2).
-
-    v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1))
-    """
-    appeared = adjacency & ~previous
-    return adjacency & (fired[:, None] | behind_slots(fired, neighbors) | appeared)
-
-
 def metropolis_weights(
-    adjacency: Bool[Array, "device slot"], neighbors: Neighbors = None
+    adjacency: Shaped[ArrayLike, "device slot"] | list[list[int]], neighbors: Neighbors = None
 ) -> Float[Array, "device slot"]:
     """Metropolis weights of each physical link, from the degrees of its ends; 0 without a link.
 
@@ -54,7 +40,7 @@ def metropolis_weights(
 
 
 def transition_matrix(
-    adjacency: Bool[Array, "device device"], used_links: Bool[Array, "device device"]
+    adjacency: Bool[ArrayLike, "device device"], used_links: Bool[ArrayLike, "device device"]
 ) -> Float[Array, "device device"]:
     """P(k): Metropolis weights on the links in use, and the rest of each row on its diagonal.
 

@@ -19,7 +19,7 @@ from efhc_jax.engine.recording import Iteration, Recorder
 from efhc_jax.engine.sharding import Layout, spread
 from efhc_jax.engine.step import Inputs, Rules, State, start, step
 from efhc_jax.engine.values import RunValues
-from efhc_jax.network.dynamics import Dynamics
+from efhc_jax.network.dynamics.base import Dynamics, Memory, first_memory
 from efhc_jax.randomness.draws import draw_coins, draw_models, draw_samples
 
 _UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
@@ -33,6 +33,14 @@ class Spec(NamedTuple):
     batch_size: int
     dynamics: Dynamics
     layout: Layout
+    texts: tuple[Any, ...] = ()  # parameters of members that are texts
+
+
+class Progress(NamedTuple):
+    """All that the next iteration of a run needs: whatever `initialise` gives, a checkpoint restores."""
+
+    state: State
+    network: Memory  # of the dynamics
 
 
 class Samples(NamedTuple):
@@ -59,20 +67,22 @@ def in_full_precision(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.partial(jax.jit, static_argnames="spec")
-def initialise(spec: Spec, runs: RunValues) -> State:
-    """The states of all runs before their first iteration."""
+def initialise(spec: Spec, runs: RunValues) -> Progress:
+    """The progress of all runs before their first iteration."""
 
-    def one(run: RunValues) -> State:
+    def one(run: RunValues) -> Progress:
         weights = draw_models(run.key, spec.rules.model.init, spec.devices)
-        memory = spec.dynamics.init(run.network)
-        first, _ = spec.dynamics.at(run.network, memory, jnp.int32(0))
-        return start(weights, first.links, memory)
+        memory = first_memory(spec.dynamics, run.network, run.dynamics)
+        begin = jnp.int32(0)
+        first, _ = spec.dynamics.at(run.network, run.dynamics, memory, begin)
+        coin = draw_coins(run.key, begin, spec.devices)
+        return Progress(start(spec.rules, run, weights, first.links, coin), memory)
 
     return spread(spec.layout, one)((runs,))
 
 
 @functools.partial(
-    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("states", "spending")
+    jax.jit, static_argnames=("spec", "record", "length"), donate_argnames=("progress", "spending")
 )
 @in_full_precision
 def advance(
@@ -80,40 +90,39 @@ def advance(
     record: Recorder,
     length: int,
     runs: RunValues,
-    states: State,
+    progress: Progress,
     spending: Spending | None,
     first: Array,
     train: Samples,
-) -> tuple[State, Spending | None, dict[str, Array]]:
+) -> tuple[Progress, Spending | None, dict[str, Array]]:
     """Advance all runs by `length` iterations from iteration `first`, and return the recorded values.
 
     If `spending` is given, budgets are checked, at the cost of a copy of the models per iteration.
     """
 
     def one(
-        run: RunValues, state: State, spending: Spending | None, first: Array, train: Samples
-    ) -> tuple[State, Spending | None, dict[str, Array]]:
+        run: RunValues, progress: Progress, spending: Spending | None, first: Array, train: Samples
+    ) -> tuple[Progress, Spending | None, dict[str, Array]]:
         iterations = first + jnp.arange(length)
         sample = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, spec.batch_size))
         coin = jax.vmap(lambda k: draw_coins(run.key, k, spec.devices))
 
         def body(carry: Any, drawn: tuple[Array, Array, Array]) -> tuple[Any, dict[str, Array]]:
-            state, spending = carry
+            (state, memory), spending = carry
             iteration, sample, coin = drawn
             images, labels = train.images[sample], train.labels[sample]
-            network, memory = spec.dynamics.at(run.network, state.memory, iteration)
-            training = network.present | run.absent_train
-            inputs = Inputs(iteration, network, training, images, labels, coin)
+            network, memory = spec.dynamics.at(run.network, run.dynamics, memory, iteration)
+            inputs = Inputs(iteration, network, images, labels, coin)
             state, info = step(spec.rules, run, state, inputs)
-            state = state._replace(memory=memory)
             if spending is not None:
                 budgets, rest = run.budgets
                 time = info.transmission_time
                 spending = spend(spending, budgets, time, iteration, state.weights, rest)
-            return (state, spending), record(Iteration(sample, inputs, info, state))
+            return (Progress(state, memory), spending), record(Iteration(sample, inputs, info, state))
 
         drawn = (iterations, sample(iterations), coin(iterations))
-        (state, spending), recorded = jax.lax.scan(body, (state, spending), drawn, unroll=_UNROLL)
-        return state, spending, recorded
+        begin = (progress, spending)
+        (progress, spending), recorded = jax.lax.scan(body, begin, drawn, unroll=_UNROLL)
+        return progress, spending, recorded
 
-    return spread(spec.layout, one)((runs, states, spending), (first, train))
+    return spread(spec.layout, one)((runs, progress, spending), (first, train))

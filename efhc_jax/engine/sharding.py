@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -101,13 +101,13 @@ def choose_layout_of_one(devices: int) -> Layout:
     return by_rows(accelerators[: math.gcd(devices, len(accelerators))], devices)
 
 
-def _rows_are_spread(accelerators: list[jax.Device], devices: int) -> bool:
+def _rows_are_spread(accelerators: Sequence[Any], devices: int) -> bool:
     """Whether to distribute devices: if there are many, and several accelerators that are no CPUs."""
     several = len(accelerators) > 1 and accelerators[0].platform != "cpu"
     return several and devices >= _ROWS_FROM
 
 
-def by_rows(accelerators: list[jax.Device], devices: int) -> Layout:
+def by_rows(accelerators: Sequence[Any], devices: int) -> Layout:
     """A layout with the devices of each run distributed over accelerators that divide them evenly."""
     rows = math.gcd(devices, len(accelerators))
     mesh = Mesh(np.array(accelerators).reshape(-1, rows), ("runs", "rows"))

@@ -6,21 +6,22 @@ W(k+1) = P(k)·W(k) − α(k)·G(k)
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
-from efhc_jax.engine.mixing import average, for_each, used_links
-from efhc_jax.engine.schedules import power_decay
+from efhc_jax.engine.mixing import average, for_each
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, normalise
-from efhc_jax.network.dynamics import Memory, Snapshot
+from efhc_jax.network.dynamics.base import Snapshot
+from efhc_jax.network.links import used_links
 from efhc_jax.network.slots import behind_slots
-from efhc_jax.policies import Policy, Situation
+from efhc_jax.policies.base import Policy, Situation, decide, first_memory
 from efhc_jax.resources.bandwidth import transmission_time, upload_time
+from efhc_jax.schedules.base import Schedule, value_at
 
 
 class Rules(NamedTuple):
@@ -29,6 +30,8 @@ class Rules(NamedTuple):
     model: Model
     policies: tuple[Policy, ...]
     norm_order: float  # q
+    learning_rate: Schedule  # of α
+    threshold: Schedule | None = None  # of γ; None where γ = α
     rows: Mesh | None = None  # the accelerators that the devices are distributed over, if any
 
 
@@ -40,7 +43,7 @@ class State(NamedTuple):
     deviation: Float[Array, "device"]  # e(k), the distance of W(k) from Ŵ(k)
     adjacency: Bool[Array, "device slot"]  # A(k−1)
     broadcasts: Int[Array, "device"]  # number of broadcasts so far
-    memory: Memory  # memory of the network's dynamics
+    memories: tuple[Any, ...]  # of the policies
 
 
 class Inputs(NamedTuple):
@@ -48,7 +51,6 @@ class Inputs(NamedTuple):
 
     iteration: Int[Array, ""]  # k
     network: Snapshot
-    training: Bool[Array, "device"]  # devices that take a gradient step
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
     coin: Float[Array, "device"]  # uniform on [0, 1)
@@ -69,33 +71,33 @@ class Info(NamedTuple):
 
 
 def start(
+    rules: Rules,
+    run: RunValues,
     weights: Float[Array, "device *parameters"],
     adjacency: Bool[Array, "device slot"],
-    memory: Memory | None = None,
+    coin: Float[Array, "device"],
 ) -> State:
     """The state before the first iteration: Ŵ(0) = W(0), and no link of A(0) is new."""
     devices = len(weights)
     still, idle = jnp.zeros(devices, weights.dtype), jnp.zeros(devices, jnp.int32)
-    return State(weights, weights, still, adjacency, idle, memory or {})
+    state = State(weights, weights, still, adjacency, idle, ())
+    now = situation(rules, run, state, jnp.int32(0), coin)
+    memories = (
+        first_memory(policy, now, parameters)
+        for policy, parameters in zip(rules.policies, run.policies, strict=True)
+    )
+    return state._replace(memories=tuple(memories))
 
 
 def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[State, Info]:
     """Advance all devices by one iteration."""
     weights, last_broadcast = state.weights, state.last_broadcast
     adjacency, neighbors = inputs.network.links, inputs.network.neighbors
-    rate = power_decay(*run.learning_rate)(inputs.iteration)
+    rate = value_at(rules.learning_rate, run.learning_rate, inputs.iteration)
 
     # Event 2: devices that have moved far enough from their last broadcast fire.
-    situation = Situation(
-        iteration=inputs.iteration,
-        deviation=state.deviation,
-        decay=rate,  # γ = α
-        r=run.r,
-        bandwidth=run.bandwidth,
-        coin=inputs.coin,
-        broadcasts=state.broadcasts,
-    )
-    choice = _decide(rules.policies, run.policy, situation)
+    now = situation(rules, run, state, inputs.iteration, inputs.coin)
+    choice = _decide(rules.policies, run, now, state.memories)
 
     # Event 1: a new link is used even if neither end fires.
     before = state.adjacency if inputs.network.previous is None else inputs.network.previous
@@ -107,7 +109,7 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
 
     # Event 4: gradient step, with the gradient at the models before averaging.
     loss, gradient = loss_and_gradient(rules.model, weights, inputs.images, inputs.labels)
-    gradient = jnp.where(for_each(inputs.training, gradient), gradient, 0)
+    gradient = jnp.where(for_each(inputs.network.training, gradient), gradient, 0)
     new_weights = mixed - rate * gradient
     new_broadcast = jnp.where(for_each(choice.fired, weights), weights, last_broadcast)
     new = State(
@@ -117,7 +119,7 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
         deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
         adjacency=adjacency,
         broadcasts=state.broadcasts + choice.fired,
-        memory=state.memory,
+        memories=choice.memories,
     )
     size = rules.model.size
     time = jnp.where(
@@ -165,22 +167,52 @@ def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...
     return tuple(range(1, weights.ndim))
 
 
+def situation(
+    rules: Rules,
+    run: RunValues,
+    state: State,
+    iteration: Int[Array, ""],
+    coin: Float[Array, "device"],
+) -> Situation:
+    """The quantities that the policies of a run can use."""
+    if rules.threshold is None or run.threshold is None:
+        decay = value_at(rules.learning_rate, run.learning_rate, iteration)  # γ = α
+    else:
+        decay = value_at(rules.threshold, run.threshold, iteration)
+    return Situation(
+        iteration=iteration,
+        deviation=state.deviation,
+        decay=decay,
+        r=run.r,
+        bandwidth=run.bandwidth,
+        coin=coin,
+        broadcasts=state.broadcasts,
+    )
+
+
 class _Choice(NamedTuple):
     fired: Bool[Array, "device"]
     uses_new_links: Bool[Array, ""]
     coordinated: Bool[Array, ""]
+    memories: tuple[Any, ...]
 
 
-def _decide(policies: tuple[Policy, ...], chosen: Int[Array, ""], situation: Situation) -> _Choice:
+def _decide(
+    policies: tuple[Policy, ...], run: RunValues, now: Situation, memories: tuple[Any, ...]
+) -> _Choice:
     """The decision of the chosen policy.
 
     All policies are evaluated, because they are cheap and the choice may differ between the runs of a
     batch.
     """
-    fired = jnp.stack([policy.fires(situation) for policy in policies])
+    every = zip(policies, run.policies, memories, strict=True)
+    decided = [decide(policy, now, parameters, memory) for policy, parameters, memory in every]
+    fired = jnp.stack([fired for fired, _ in decided])
     new_links = jnp.array([policy.uses_new_links for policy in policies])
     coordinated = jnp.array([policy.coordinated for policy in policies])
-    return _Choice(fired[chosen], new_links[chosen], coordinated[chosen])
+    following = tuple(memory for _, memory in decided)
+    chosen = run.policy
+    return _Choice(fired[chosen], new_links[chosen], coordinated[chosen], following)
 
 
 def loss_and_gradient(

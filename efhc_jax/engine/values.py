@@ -5,12 +5,13 @@ Runs that differ only in these share a compilation and a batch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from efhc_jax.data.splits import Shards
-from efhc_jax.network.dynamics import NetworkValues
+from efhc_jax.network.dynamics.base import NetworkValues
+from efhc_jax.schedules.base import ScheduleValues
 
 
 class RunValues(NamedTuple):
@@ -18,10 +19,12 @@ class RunValues(NamedTuple):
 
     key: Key[Array, ""]
     policy: Int[Array, ""]  # position among the policies of the program
+    policies: tuple[Any, ...]  # parameters of these policies
     r: Float[Array, ""]
-    learning_rate: tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]  # a, b, c
+    learning_rate: ScheduleValues  # of α
+    threshold: ScheduleValues | None  # of γ; None where γ = α
     budgets: tuple[Float[Array, "budget"], Float[Array, "budget"]]  # with their rounding errors
     bandwidth: Float[Array, "device"]  # b_i
     network: NetworkValues
+    dynamics: Any  # parameters of the dynamics
     shards: Shards  # the samples of each device
-    absent_train: Bool[Array, ""]  # whether devices that are absent take gradient steps

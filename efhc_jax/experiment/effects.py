@@ -1,59 +1,27 @@
 """Settings that have an effect only together with others.
 
 Giving a setting that has no effect is an error, because the result would not be what the user expects. A
-registered member that is not listed here is assumed to use every setting.
+member that does not state what it uses is assumed to use every setting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.experiment.families import FAMILIES, family_in, member_of, parameters_of, users_of
+from efhc_jax.members import shown
 
 if TYPE_CHECKING:
     from efhc_jax.experiment.experiment import Experiment
 
-
-class Use(NamedTuple):
-    """A setting that only some members of a family use."""
-
-    family: str
-    users: tuple[str, ...]
-    others: tuple[str, ...]  # members of the package that ignore the setting
-
-
-_DYNAMICS = ("static", "failures", "markov", "periodic", "mobility", "churn", "trace")
-_RANDOM_GRAPHS = ("erdos_renyi", "watts_strogatz")
-_FIXED_GRAPHS = ("ring", "complete", "star", "grid", "exponential", "barabasi_albert")
-
-
-def _only_for(member: str) -> Use:
-    return Use("dynamics", (member,), tuple(name for name in _DYNAMICS if name != member))
-
-
-USES: dict[str, Use] = {
-    "labels_per_device": Use("split", ("labels",), ("iid", "dirichlet")),
-    "dirichlet_alpha": Use("split", ("dirichlet",), ("labels", "iid")),
-    "connectivity": Use("graph", ("geometric", *_RANDOM_GRAPHS), (*_FIXED_GRAPHS, "file")),
-    "placement": Use("graph", ("geometric",), (*_RANDOM_GRAPHS, *_FIXED_GRAPHS, "file")),
-    "allow_disconnected": Use("graph", ("file",), ("geometric", *_RANDOM_GRAPHS, *_FIXED_GRAPHS)),
-    "link_up": _only_for("failures"),
-    "link_failure": _only_for("markov"),
-    "link_repair": _only_for("markov"),
-    "period": _only_for("periodic"),
-    "speed": _only_for("mobility"),
-    "leave": _only_for("churn"),
-    "come_back": _only_for("churn"),
-    "absent_train": _only_for("churn"),
-    "r": Use("policy", ("efhc", "gt"), ("zt", "rg", "local", "central")),
-    "norm_order": Use("policy", ("efhc", "gt"), ("zt", "rg", "local", "central")),
-}
-
+_RANDOM_GRAPHS = ("erdos_renyi", "watts_strogatz")  # whose connectivity is a probability
+_OF_FAMILY = {name: setting for setting, family in FAMILIES.items() for name in family.shared}
 
 DECIDING = {  # the settings that decide whether others have an effect
-    *(use.family for use in USES.values()),
-    *("devices", "heterogeneity", "mean_bandwidth", "weak_bandwidth"),
+    *FAMILIES,
+    *("devices", "weak_fraction", "mean_bandwidth", "weak_bandwidth"),
 }
 
 
@@ -62,30 +30,78 @@ def why_no_effect(experiment: Experiment, name: str) -> str:
 
     Example:
         >>> from efhc_jax import Experiment
-        >>> why_no_effect(Experiment(), "link_up")
+        >>> why_no_effect(Experiment(), "dynamics.up_probability")
         "has no effect with dynamics='static'; give dynamics='failures', or leave it out"
     """
-    if name in ("graph", "connectivity", "placement") and experiment.dynamics == "trace":
+    setting, parameter = family_in(name)
+    if setting:
+        if setting in _OF_FAMILY and (why := why_no_effect(experiment, setting)):
+            return why
+        return _why_not_declared(experiment, setting, parameter)
+    if name in ("graph", "connectivity", "placement") and _brings_links(experiment):
         if name == "graph" and experiment.graph == "file":
             return ""
-        return "has no effect with dynamics='trace', whose graphs come from the file; leave it out"
-    if name == "graph_file" and experiment.dynamics != "trace" and experiment.graph != "file":
+        chosen = f"dynamics={str(experiment.dynamics)!r}"
+        return f"has no effect with {chosen}, whose graphs come from the file; leave it out"
+    if name == "graph_file" and not _brings_links(experiment) and experiment.graph != "file":
         return "has no effect without graph='file' or dynamics='trace'; give one of them"
-    if name == "allow_disconnected" and experiment.dynamics == "trace":
+    if name == "allow_disconnected" and _brings_links(experiment):
         return ""
-    if name == "heterogeneity" and experiment.weak_bandwidth == experiment.mean_bandwidth:
+    if name == "weak_fraction" and experiment.weak_bandwidth == experiment.mean_bandwidth:
         return "has no effect where weak_bandwidth equals mean_bandwidth; change one of these"
     if name == "weak_bandwidth" and experiment.weak_devices == 0:
         return (
-            f"has no effect with heterogeneity={experiment.heterogeneity:g}, where no device is weak; "
-            "give a larger heterogeneity, or leave it out"
+            f"has no effect with weak_fraction={experiment.weak_fraction:g}, where no device is weak; "
+            "give a larger weak_fraction, or leave it out"
         )
-    use = USES.get(name)
-    if use is None or getattr(experiment, use.family) not in use.others:
+    if name in _OF_FAMILY:
+        return _why_not_used(experiment, _OF_FAMILY[name], name)
+    return ""
+
+
+def _why_not_declared(experiment: Experiment, setting: str, parameter: str) -> str:
+    """Whether the chosen member of a family lacks this parameter."""
+    chosen = getattr(experiment, setting)
+    if chosen not in FAMILIES[setting].names or parameter in parameters_of(setting, chosen):
         return ""
-    users = " or ".join(f"{use.family}={user!r}" for user in use.users)
-    chosen = f"{use.family}={str(getattr(experiment, use.family))!r}"
-    return f"has no effect with {chosen}; give {users}, or leave it out"
+    return _without_effect(setting, chosen, list(users_of(setting, parameter)))
+
+
+def _why_not_used(experiment: Experiment, setting: str, name: str) -> str:
+    """Whether the chosen member of a family states that it does not use a shared setting."""
+    chosen = getattr(experiment, setting)
+    if name in _used_by(setting, chosen):
+        return ""
+    registry = FAMILIES[setting].registry
+    users = [
+        member
+        for member in registry
+        if _states_use(setting, member) and name in _used_by(setting, member)
+    ]
+    return _without_effect(setting, chosen, users)
+
+
+def _without_effect(setting: str, chosen: str, users: list[str]) -> str:
+    instead = " or ".join(f"{setting}={user!r}" for user in users)
+    return f"has no effect with {setting}={str(chosen)!r}; give {instead}, or leave it out"
+
+
+def _states_use(setting: str, name: str) -> bool:
+    return getattr(member_of(setting, name), "uses", None) is not None
+
+
+def _used_by(setting: str, name: str) -> tuple[str, ...]:
+    """The shared settings of a family that a member uses: all, if it does not state them."""
+    if not _states_use(setting, name):
+        return FAMILIES[setting].shared
+    return member_of(setting, name).uses
+
+
+def _brings_links(experiment: Experiment) -> bool:
+    """Whether the dynamics have links of their own, and do not use the graph."""
+    if experiment.dynamics == experiment.defaults()["dynamics"]:  # known without importing it
+        return False
+    return getattr(member_of("dynamics", experiment.dynamics), "links", None) is not None
 
 
 def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
@@ -94,24 +110,25 @@ def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
     Raises:
         ExperimentError: a setting has no effect; the message names the first one and what to do.
     """
-    defaults = experiment.defaults()
     for name in names:
-        value = getattr(experiment, name)
-        why = why_no_effect(experiment, name) if value != defaults[name] else ""
-        if why:
-            raise ExperimentError(f"{name}={value!r}: {why}")
+        if not experiment.is_default(name) and (why := why_no_effect(experiment, name)):
+            raise ExperimentError(f"{name}={shown(experiment[name])}: {why}")
 
 
 def settings_in_effect(experiment: Experiment) -> dict[str, Any]:
-    """The fields by name; those without effect have their defaults.
+    """The settings by name; those without effect have their defaults, or are left out.
 
     Two experiments for which these are equal give the same run.
     """
-    fields, defaults = vars(experiment).copy(), experiment.defaults()
-    fields["heterogeneity"] = experiment.weak_devices / experiment.devices  # after rounding
-    if experiment.graph in _RANDOM_GRAPHS:  # a probability
-        fields["connectivity"] = min(1.0, experiment.connectivity)
-    for name in (*USES, "graph", "graph_file", "heterogeneity", "weak_bandwidth"):
+    settings, defaults = experiment.to_dict(), experiment.defaults()
+    settings["weak_fraction"] = experiment.weak_devices / experiment.devices  # after rounding
+    if experiment.graph in _RANDOM_GRAPHS:
+        settings["connectivity"] = min(1.0, experiment.connectivity)
+    for name in (*_OF_FAMILY, "graph", "graph_file", "weak_fraction", "weak_bandwidth"):
         if why_no_effect(experiment, name):
-            fields[name] = defaults[name]
-    return fields
+            settings[name] = defaults[name]
+    return {
+        name: value
+        for name, value in settings.items()
+        if not family_in(name)[0] or not why_no_effect(experiment, name)
+    }

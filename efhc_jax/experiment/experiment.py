@@ -1,55 +1,66 @@
 """The settings of a run: `Experiment`, checked when it is created.
 
-This module does not import JAX, so that the command line starts quickly.
+This module does not import JAX; a member of a family is imported when its parameters are needed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
 import math
-import numbers
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from efhc_jax.data import ADD_YOUR_OWN, DATASETS
-from efhc_jax.data.splits import SPLITS
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import check_effects, why_no_effect
-from efhc_jax.models import MODELS
-from efhc_jax.network.topologies import GRAPHS
-from efhc_jax.policies import POLICIES
+from efhc_jax.experiment.families import (
+    FAMILIES,
+    family_in,
+    member_of,
+    named,
+    parameters_of,
+    users_of,
+)
+from efhc_jax.experiment.limits import LIMITS, check_budgets, is_file_name, is_number
+from efhc_jax.experiment.naming import StoredName, as_stored, check_choice, no_such_name
+from efhc_jax.experiment.renamed import RENAMED, with_new_names
+from efhc_jax.experiment.toml import read_toml, said_of, to_toml
+from efhc_jax.members import make_parameters, shown
 from efhc_jax.text.docstrings import Kind, explained
-from efhc_jax.text.names import known_name, meant_field, nearest, other_fields, other_words
 
 
-def _names_checked(kind: Kind) -> Kind:
-    """Check names of fields with `check_names` before Python raises its own TypeError."""
+def _takes_parameters(kind: Kind) -> Kind:
+    """Let `__init__` take parameters of members as well, by full name, and check all names."""
     make = kind.__dict__["__init__"]
 
     @functools.wraps(make)
-    def make_checked(self: Any, *values: Any, **fields: Any) -> None:
-        check_names(fields)
-        make(self, *values, **fields)
+    def make_with_parameters(self: Any, *values: Any, **settings: Any) -> None:
+        check_names(settings)
+        object.__setattr__(self, "_given", {name: settings[name] for name in settings if "." in name})
+        make(self, *values, **{name: settings[name] for name in settings if "." not in name})
 
-    setattr(kind, "__init__", make_checked)  # noqa: B010
+    setattr(kind, "__init__", make_with_parameters)  # noqa: B010
     return kind
 
 
 @explained
-@_names_checked
-@dataclass(frozen=True)
+@_takes_parameters
+@dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """All settings of one run. The defaults are the paper's SVM setting.
+
+    Settings that name a policy, dynamics or another member also take the member's own parameters, as an
+    object or by their full names.
 
     Example:
         >>> Experiment(policy="zt", devices=20).policy
         'zt'
+        >>> Experiment(dynamics="markov", **{"dynamics.failure": 0.1})["dynamics.failure"]
+        0.1
     """
 
     model: str = "svm"
@@ -57,7 +68,7 @@ class Experiment:
     dataset: str = "fashion_mnist"
     """Dataset: fashion_mnist (60k images), fashion_mnist_mini (5k, included) or synthetic."""
     policy: str = "efhc"
-    """Policy that decides which devices broadcast: efhc, gt, zt, rg, local or central."""
+    """Policy that decides which devices broadcast: efhc, gt, zt, rg, local, central or adaptive."""
     devices: int = 10
     """Number of devices, m."""
     split: str = "labels"
@@ -83,30 +94,14 @@ class Experiment:
     """Radius at which the positions of a geometric graph must be connected; 0 for connectivity."""
     dynamics: str = "static"
     """Changes of the network: static, failures, markov, periodic, mobility, churn or trace."""
-    link_up: float = 0.8
-    """Probability that a link is up, for dynamics=failures."""
-    link_failure: float = 0.05
-    """Probability per iteration that a link fails, for dynamics=markov."""
-    link_repair: float = 0.2
-    """Probability per iteration that a failed link is repaired, for dynamics=markov."""
-    period: int = 5
-    """Number of iterations in which every link is up once, for dynamics=periodic."""
-    speed: float = 0.01
-    """Distance that a device moves per iteration, for dynamics=mobility."""
-    leave: float = 0.01
-    """Probability per iteration that a device leaves, for dynamics=churn."""
-    come_back: float = 0.05
-    """Probability per iteration that an absent device comes back, for dynamics=churn."""
-    absent_train: bool = False
-    """Whether absent devices continue to train, for dynamics=churn."""
     graph_file: str = ""
     """File with a graph, for graph=file, or with graphs over time, for dynamics=trace."""
     allow_disconnected: bool = False
     """Whether a custom graph may be disconnected."""
     r: float = 50.0
     """Scale of the broadcast thresholds r·ρ_i·γ(k)."""
-    heterogeneity: float = 0.4
-    """Fraction of devices with weak bandwidth, H."""
+    weak_fraction: float = 0.4
+    """Fraction of devices with weak bandwidth, the paper's heterogeneity H."""
     mean_bandwidth: float = 5000.0
     """Mean bandwidth over devices."""
     weak_bandwidth: float = 1000.0
@@ -114,11 +109,11 @@ class Experiment:
     norm_order: float = 2.0
     """Order q of the norm in the trigger, 1 or more; inf for the largest entry."""
     learning_rate: float = 1.0
-    """Scale a of the step size α(k) = a / (b + k)^c; thresholds decay with it, γ = α."""
-    learning_rate_offset: float = 1.0
-    """Offset b of the step size α(k)."""
-    learning_rate_decay: float = 0.5
-    """Exponent c of the step size α(k)."""
+    """Scale a of the step size α(k), which is a / (1 + k)^0.5 by default."""
+    learning_rate_schedule: str = "power"
+    """Schedule of the step size α(k): power (the paper's), constant or cosine."""
+    threshold_schedule: str = "learning_rate"
+    """Schedule of the thresholds, γ(k): learning_rate (γ = α), power, constant or cosine."""
     budgets: tuple[float, ...] = ()
     """Cumulative transmission times at which to evaluate the accuracy."""
     seed: int = 0
@@ -126,34 +121,71 @@ class Experiment:
 
     def __post_init__(self) -> None:
         self._check()
-        check_effects(self, self.defaults())
+        check_effects(self, (*self.defaults(), *self.given))
 
     def _check(self) -> None:
         """Check every value, alone and together with the others."""
-        _check_single(vars(self))
+        self._unpack_parameters()
+        _check_single(self._fields() | self.given)
         for name, limit in LIMITS.items():
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
         for name, family in FAMILIES.items():
-            object.__setattr__(self, name, check_choice(name, getattr(self, name), family))
-        object.__setattr__(self, "budgets", _check_budgets(self.budgets))
-        if not _is_file_name(self.graph_file):
-            raise ExperimentError(f"graph_file={_shown(self.graph_file)}: give the name of a file")
-        for name in ("absent_train", "allow_disconnected"):
-            if not isinstance(getattr(self, name), bool):
-                raise ExperimentError(f"{name}={_shown(getattr(self, name))}: give true or false")
+            object.__setattr__(self, name, check_choice(name, getattr(self, name), family.names))
+        object.__setattr__(self, "_given", self._checked_parameters())
+        object.__setattr__(self, "budgets", check_budgets(self.budgets))
+        if not is_file_name(self.graph_file):
+            raise ExperimentError(f"graph_file={shown(self.graph_file)}: give the name of a file")
+        if not isinstance(self.allow_disconnected, bool):
+            value = shown(self.allow_disconnected)
+            raise ExperimentError(f"allow_disconnected={value}: give true or false")
         if (self.dynamics == "trace" or self.graph == "file") and not self.graph_file:
             needs = "dynamics='trace'" if self.dynamics == "trace" else "graph='file'"
             raise ExperimentError(f"graph_file: {needs} needs one; give the name of the file")
-        if self.dynamics == "mobility" and self.graph != "geometric":
-            raise ExperimentError(f"graph={self.graph!r}: devices that move need graph='geometric'")
+        self._check_graph()
         if self.placement > self.connectivity:
             raise ExperimentError(
                 f"placement={self.placement:g}: positions that are connected at this radius may not "
                 f"be at connectivity={self.connectivity:g}; give at most that"
             )
+        self._check_bandwidths()
+
+    def _unpack_parameters(self) -> None:
+        """Take the values out of parameters that were given as an object: `Markov(failure=0.1)`."""
+        for setting in FAMILIES:
+            value = getattr(self, setting)
+            if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                name, values = named(setting, value)
+                object.__setattr__(self, setting, name)
+                object.__setattr__(self, "_given", self.given | values)
+
+    def _checked_parameters(self) -> dict[str, Any]:
+        """The given parameters of members in their types, without those that are defaults.
+
+        Parameters that the chosen members do not have are kept for a member that has them.
+        """
+        kept = {}
+        for name, value in self.given.items():
+            setting, own = family_in(name)
+            known = parameters_of(setting, getattr(self, setting)).get(own)
+            checked = value if known is None else known.check(name, value)
+            if known is None or checked != known.default:
+                kept[name] = checked
+        return dict(sorted(kept.items()))
+
+    def _check_graph(self) -> None:
+        """Raise if the dynamics need another graph."""
+        if self.dynamics == self.defaults()["dynamics"]:  # known without importing it
+            return
+        wanted = getattr(member_of("dynamics", self.dynamics), "graphs", None)
+        if wanted is not None and self.graph not in wanted:
+            instead = " or ".join(f"graph={name!r}" for name in wanted)
+            raise ExperimentError(f"graph={self.graph!r}: dynamics={self.dynamics!r} needs {instead}")
+
+    def _check_bandwidths(self) -> None:
+        """Raise if the weak devices leave nothing for the others."""
         if self.weak_devices == self.devices and self.weak_bandwidth != self.mean_bandwidth:
             raise ExperimentError(
-                f"heterogeneity={self.heterogeneity:g}: makes all {self.devices} devices weak, so "
+                f"weak_fraction={self.weak_fraction:g}: makes all {self.devices} devices weak, so "
                 f"the mean bandwidth cannot be {self.mean_bandwidth:g}; "
                 f"try {(self.devices - 1) / self.devices:g} or less"
             )
@@ -165,9 +197,17 @@ class Experiment:
             )
 
     @property
+    def given(self) -> dict[str, Any]:
+        """Parameters of members that differ from their defaults, by full name.
+
+        Those that the chosen members do not have are kept for a member that has them.
+        """
+        return self.__dict__["_given"]
+
+    @property
     def weak_devices(self) -> int:
         """Number of weak devices: H·m, rounded to the nearest integer."""
-        return math.floor(self.heterogeneity * self.devices + 0.5)
+        return math.floor(self.weak_fraction * self.devices + 0.5)
 
     @property
     def strong_bandwidth(self) -> float:
@@ -178,8 +218,44 @@ class Experiment:
         total = self.mean_bandwidth * self.devices
         return (total - self.weak_bandwidth * weak) / (self.devices - weak)
 
+    def parameters(self, setting: str) -> Any:
+        """The parameters of the member that a setting names, as an object; None if it has none.
+
+        Example:
+            >>> Experiment(policy="adaptive").parameters("policy")
+            Adaptive(rate=0.1, gain=0.3)
+        """
+        name = getattr(self, setting)
+        own = {one: self[f"{setting}.{one}"] for one in parameters_of(setting, name)}
+        return make_parameters(member_of(setting, name), own)
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a setting, or of a member's parameter by its full name."""
+        setting, own = family_in(name)
+        if not setting:
+            return getattr(self, name)
+        if name in self.given:
+            return self.given[name]
+        known = parameters_of(setting, getattr(self, setting)).get(own)
+        if known is None:
+            known = next(iter(users_of(setting, own).values()))
+        return known.default
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Experiment):
+            return NotImplemented
+        return self._fields() == other._fields() and self.given == other.given
+
+    def __hash__(self) -> int:
+        return hash((*self._fields().values(), *self.given.items()))
+
+    def __repr__(self) -> str:
+        fields = [f"{name}={value!r}" for name, value in self._fields().items()]
+        more = [f"**{self.given!r}"] if self.given else []
+        return f"Experiment({', '.join([*fields, *more])})"
+
     def replace(self, **changes: Any) -> Experiment:
-        """The same experiment with other values for some fields.
+        """The same experiment with other values for some settings.
 
         Settings that are kept may have no effect in the new experiment: `r`, for example, is kept for
         the next policy that uses it.
@@ -194,25 +270,39 @@ class Experiment:
     def inherit(self, changes: Mapping[str, Any]) -> Experiment:
         """The same as `replace`, but new values may have no effect, as in one of the runs of a sweep."""
         check_names(changes)
-        return self._of({**self.to_dict(), **changes})
+        return self._of({**self._fields(), **self.given, **changes})
 
     @classmethod
-    def _of(cls, fields: Mapping[str, Any]) -> Experiment:
+    def _of(cls, settings: Mapping[str, Any]) -> Experiment:
         """An experiment whose values are checked, but not whether they have an effect."""
         made = object.__new__(cls)
-        for name, value in fields.items():
-            object.__setattr__(made, name, value)
+        for name in cls.defaults():
+            object.__setattr__(made, name, settings[name])
+        object.__setattr__(made, "_given", {name: settings[name] for name in settings if "." in name})
         made._check()
         return made
 
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.defaults()}
+
     @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The default of every field by name."""
-        return {field.name: field.default for field in dataclasses.fields(cls)}
+    @functools.cache
+    def defaults(cls) -> Mapping[str, Any]:
+        """The default of every setting by name, without parameters of members."""
+        return types.MappingProxyType({field.name: field.default for field in dataclasses.fields(cls)})
+
+    def is_default(self, name: str) -> bool:
+        """Whether a setting, or a parameter by its full name, has its default."""
+        return name not in self.given and self[name] == self.defaults().get(name, self[name])
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return dataclasses.asdict(self)
+        """All settings by name, followed by the parameters of the chosen members by their full names."""
+        chosen = {
+            f"{setting}.{own}": self[f"{setting}.{own}"]
+            for setting in FAMILIES
+            for own in parameters_of(setting, getattr(self, setting))
+        }
+        return self._fields() | chosen | self.given
 
     def _repr_html_(self) -> str:
         from efhc_jax.experiment.html import experiment_html
@@ -220,9 +310,9 @@ class Experiment:
         return experiment_html(self)
 
     def to_json(self) -> str:
-        """The fields as strict JSON; an infinite value is the string "inf"."""
-        fields = {name: _finite_or_word(value) for name, value in self.to_dict().items()}
-        return json.dumps(fields, allow_nan=False)
+        """All settings as strict JSON; an infinite value is the string "inf"."""
+        settings = {name: _finite_or_word(value) for name, value in self.to_dict().items()}
+        return json.dumps(settings, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Experiment:
@@ -231,77 +321,59 @@ class Experiment:
         Names that are not registered here are kept, and rejected only when the experiment is run.
         """
         try:
-            fields = json.loads(text)
+            settings = json.loads(text)
         except (TypeError, ValueError, RecursionError):
-            fields = None
-        if not isinstance(fields, dict):
+            settings = None
+        if not isinstance(settings, dict):
             raise ExperimentError("experiment: is not a JSON object with settings")
-        check_names(fields)
+        settings = with_new_names(settings)
+        check_names(name for name in settings if not family_in(name)[0])
         stored = {
-            name: math.inf if value == "inf" and name in LIMITS else value
-            for name, value in fields.items()
+            name: math.inf if value == "inf" and is_number(name) else value
+            for name, value in settings.items()
         }
-        return cls._of(cls.defaults() | as_stored(stored))
+        return cls._of({**cls.defaults(), **as_stored(stored)})
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Experiment:
-        """An experiment from names and values; fields that are not given keep their defaults.
+    def from_dict(cls, settings: Mapping[str, Any]) -> Experiment:
+        """An experiment from names and values; settings that are not given keep their defaults.
 
-        All fields together, as `to_dict` gives them, may include some without effect.
+        All settings together, as `to_dict` gives them, may include some without effect.
         """
-        check_names(fields)
-        return cls._of(fields) if fields.keys() == cls.defaults().keys() else cls(**fields)
+        check_names(settings)
+        return cls._of(settings) if cls.defaults().keys() <= settings.keys() else cls(**settings)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Experiment:
-        """An experiment from a TOML file with the names of the fields at its top level."""
-        fields = _read_toml(path)
-        with _said_of(path):
-            return cls.from_dict(fields)
+        """An experiment from a TOML file.
+
+        Settings are at its top level. The name and the parameters of a member are a table:
+
+            [dynamics]
+            name = "markov"
+            failure = 0.1
+        """
+        settings = read_toml(path)
+        with said_of(path):
+            return cls.from_dict(settings)
 
     def to_toml(self) -> str:
-        """The fields as TOML, which `from_toml` reads; those without effect as comments."""
-        lines = []
-        for name, value in self.to_dict().items():
-            idle = value != self.defaults()[name] and why_no_effect(self, name)
-            lines.append(f"{'# ' if idle else ''}{name} = {_toml_value(value)}")
-        return "\n".join(lines) + "\n"
-
-
-class StoredName(str):
-    """A name in a stored result that is not registered here.
-
-    The result can be read and plotted; to run it again, the member must be registered.
-    """
-
-
-def as_stored(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a stored result; names that are not registered here become `StoredName`."""
-    known = dict(fields)
-    for name, family in FAMILIES.items():
-        if isinstance(known.get(name), str) and known[name] not in family:
-            known[name] = StoredName(known[name])
-    return known
+        """All settings as TOML, which `from_toml` reads; those without effect as comments."""
+        idle = {
+            name for name in self.to_dict() if not self.is_default(name) and why_no_effect(self, name)
+        }
+        return to_toml(self.to_dict(), list(FAMILIES), idle)
 
 
 def check_registered(experiment: Experiment) -> None:
     """Raise unless every name in the experiment is registered, so that it can be run."""
-    for name in FAMILIES:
+    for name, family in FAMILIES.items():
         value = getattr(experiment, name)
         if isinstance(value, StoredName) and name != "dataset":
             raise ExperimentError(
                 f"{name}={str(value)!r}: is not registered here; register it as it was when the "
-                f"result was made, efhc_jax.{_REGISTRIES[name]}[{str(value)!r}] = …"
+                f"result was made, {family.home}[{str(value)!r}] = …, or name its file: --members FILE"
             )
-
-
-_REGISTRIES = {
-    "model": "MODELS",
-    "policy": "POLICIES",
-    "graph": "GRAPHS",
-    "split": "data.SPLITS",
-    "dynamics": "dynamics.DYNAMICS",
-}
 
 
 def sweep_from_toml(path: str | Path) -> tuple[Experiment, dict[str, list[Any]]]:
@@ -309,172 +381,32 @@ def sweep_from_toml(path: str | Path) -> tuple[Experiment, dict[str, list[Any]]]
 
     Whether a setting has an effect depends on the axes, so the sweep checks it.
     """
-    fields = _read_toml(path)
-    lists = {name for name, value in fields.items() if isinstance(value, list)} - {"budgets"}
-    with _said_of(path):
-        check_names(fields)
-        axes = {name: fields[name] for name in fields if name in lists}
-        shared = {name: value for name, value in fields.items() if name not in lists}
+    settings = read_toml(path)
+    lists = {name for name, value in settings.items() if isinstance(value, list)} - {"budgets"}
+    with said_of(path):
+        check_names(settings)
+        axes = {name: settings[name] for name in settings if name in lists}
+        shared = {name: value for name, value in settings.items() if name not in lists}
         return Experiment().inherit(shared | first_values(axes)), axes
 
 
-def first_values(axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def first_values(axes: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the first run of a sweep on its axes."""
     return {name: values[0] for name, values in axes.items() if len(values)}
 
 
-def _read_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(content) <= _MOST_CONFIG_BYTES:
-            return tomllib.loads(content.decode())
-    except OSError as error:
-        raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise ExperimentError(f"config={path}: is not text in UTF-8") from None
-    except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
-        raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
-    raise ExperimentError(f"config={path}: is too large for a settings file")
-
-
-@contextlib.contextmanager
-def _said_of(path: str | Path) -> Iterator[None]:
-    """Name the file in errors about its settings."""
-    try:
-        yield
-    except ExperimentError as error:
-        raise ExperimentError(f"config={path}: {error}") from None
-
-
-_LARGEST = 1e30  # largest finite value: the program computes in 32 bits
-_MOST_CONFIG_BYTES = 2**20
-
-
-class Limit(NamedTuple):
-    """Type and range of a field."""
-
-    kind: type
-    low: float
-    high: float = math.inf
-    above_low: bool = False  # exclude the lower bound
-    below_high: bool = False  # exclude the upper bound
-    infinite: bool = False  # allow inf
-
-    def check(self, name: str, value: Any) -> Any:
-        """The value converted to the field's type; raise with what is allowed if it is out of range."""
-        wanted = "a whole number" if self.kind is int else "a number"
-        numbers_of_kind = numbers.Integral if self.kind is int else numbers.Real
-        if not isinstance(value, numbers_of_kind) or isinstance(value, bool):
-            raise ExperimentError(f"{name}={_shown(value)}: give {wanted} {self}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.nan
-        inside = self.low < number if self.above_low else self.low <= number
-        inside &= number < self.high if self.below_high else number <= self.high
-        if math.isinf(number) and not self.infinite:
-            inside = False
-        if self.kind is float and number > _LARGEST and not self.infinite:  # infinite in 32 bits
-            inside = False
-        if not inside:
-            raise ExperimentError(f"{name}={_shown(value)}: out of range; give {wanted} {self}")
-        return self.kind(value)
-
-    def __str__(self) -> str:
-        low = f"above {self.low:g}" if self.above_low else f"of {self.low:g} or more"
-        if math.isinf(self.high):
-            most = "" if self.kind is int else f", at most {_LARGEST:g}"
-            return low + (" (inf is allowed)" if self.infinite else most)
-        return f"{low}, {'below' if self.below_high else 'at most'} {self.high:g}"
-
-
-LIMITS: dict[str, Limit] = {
-    "devices": Limit(int, 1),
-    "labels_per_device": Limit(int, 1),
-    "dirichlet_alpha": Limit(float, 0, above_low=True),
-    "batch_size": Limit(int, 1),
-    "iterations": Limit(int, 1, 2**31 - 2),
-    "eval_every": Limit(int, 1),
-    "early_evaluations": Limit(int, 0, 30),
-    "connectivity": Limit(float, 0, 1.5, above_low=True),
-    "placement": Limit(float, 0, 1.5),
-    "link_up": Limit(float, 0, 1),
-    "link_failure": Limit(float, 0, 1),
-    "link_repair": Limit(float, 0, 1),
-    "period": Limit(int, 1, 2**31 - 1),
-    "speed": Limit(float, 0, 1.5),
-    "leave": Limit(float, 0, 1),
-    "come_back": Limit(float, 0, 1),
-    "r": Limit(float, 0, infinite=True),
-    "heterogeneity": Limit(float, 0, 1, below_high=True),
-    "mean_bandwidth": Limit(float, 0, above_low=True),
-    "weak_bandwidth": Limit(float, 0, above_low=True),
-    "norm_order": Limit(float, 1, infinite=True),
-    "learning_rate": Limit(float, 0, above_low=True),
-    "learning_rate_offset": Limit(float, 0, above_low=True),
-    "learning_rate_decay": Limit(float, 0),
-    "seed": Limit(int, 0, 2**32 - 1),
-}
-
-# The names of `dynamics.DYNAMICS`, which cannot be imported without JAX.
-DYNAMICS_NAMES = ("static", "failures", "markov", "periodic", "mobility", "churn", "trace")
-
-FAMILIES: dict[str, Iterable[str]] = {
-    "model": MODELS,
-    "dataset": DATASETS,
-    "policy": POLICIES,
-    "split": SPLITS,
-    "graph": GRAPHS,
-    "dynamics": DYNAMICS_NAMES,
-}
-
-
-_BUDGET = Limit(float, 0, above_low=True)
-
-
-def _check_budgets(budgets: Any) -> tuple[float, ...]:
-    if not isinstance(budgets, (list, tuple)):
-        raise ExperimentError(f"budgets={_shown(budgets)}: give a list of numbers {_BUDGET}")
-    return tuple(sorted({_BUDGET.check("budgets", budget) for budget in budgets}))
-
-
-def _shown(value: Any) -> str:
-    """A value for an error message: always short, and never itself an error."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
-        return f"({type(value).__name__} too long to show)"
-    return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def check_choice(field: str, value: Any, allowed: Iterable[str]) -> str:
-    """The allowed name that `value` means, in any spelling; raise if there is none."""
-    names = list(allowed)
-    if isinstance(value, StoredName):
-        return value
-    known = known_name(value, names)
-    if isinstance(known, str) and known in names:
-        return known
-    wrong = f"{field}={_shown(value)}: unknown"
-    if meant := other_words(field, value):
-        raise ExperimentError(f"{wrong}; {meant}")
-    close = nearest(value, names)
-    hint = f", did you mean {close!r}?" if close else ""
-    more = f"; {ADD_YOUR_OWN}" if field == "dataset" else ""
-    raise ExperimentError(f"{wrong}{hint}; choose from {', '.join(names)}{more}")
-
-
-def check_names(fields: Iterable[str]) -> None:
-    """Raise unless every name is a field of `Experiment`."""
-    known = [field.name for field in dataclasses.fields(Experiment)]
-    for name in fields:
-        if name not in known:
-            close = meant_field(name, known) or nearest(name, known)
-            hint = f", did you mean {close!r}?" if close else f"; the fields are {', '.join(known)}"
-            if advice := other_fields(name):
-                hint = f"; {advice}"
-            raise ExperimentError(f"{_shown(name).strip(chr(39))}: no such field{hint}")
+def check_names(settings: Iterable[str]) -> None:
+    """Raise unless every name is a setting of `Experiment`, or the full name of a parameter."""
+    known = list(Experiment.defaults())
+    for name in settings:
+        if name in known:
+            continue
+        if RENAMED.get(name):
+            raise ExperimentError(f"{name}: is now {RENAMED[name]}; give that")
+        setting, own = family_in(name) if isinstance(name, str) else ("", "")
+        if setting and users_of(setting, own):
+            continue
+        raise ExperimentError(no_such_name(name, setting, known))
 
 
 def check_experiment(experiment: Any) -> None:
@@ -487,40 +419,21 @@ def check_experiment(experiment: Any) -> None:
     elif isinstance(experiment, (str, Path)):
         make = "Experiment.from_toml(…)"
     raise ExperimentError(
-        f"experiment={_shown(experiment)}: is not an Experiment; give one, such as efhc.{make}"
+        f"experiment={shown(experiment)}: is not an Experiment; give one, such as efhc.{make}"
     )
 
 
-def _check_single(fields: Mapping[str, Any]) -> None:
-    """Raise if a field other than `budgets` has several values."""
-    for name, value in fields.items():
+def _check_single(settings: Mapping[str, Any]) -> None:
+    """Raise if a setting other than `budgets` has several values."""
+    for name, value in settings.items():
         if isinstance(value, (list, tuple, range)) and name != "budgets":
-            shown = _shown(value)
+            values = shown(value)
+            axis = f"**{{{name!r}: {values}}}" if "." in name else f"{name}={values}"
             raise ExperimentError(
-                f"{name}={shown}: a run has one value of each setting; for several, "
-                f"use efhc sweep, or efhc.sweep(experiment, {name}={shown}) in Python"
+                f"{name}={values}: a run has one value of each setting; for several, "
+                f"use efhc sweep, or efhc.sweep(experiment, {axis}) in Python"
             )
-
-
-def _is_file_name(value: Any) -> bool:
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    try:
-        value.encode()  # results and settings store it as UTF-8
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _finite_or_word(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return repr(list(value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)

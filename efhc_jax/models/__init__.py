@@ -1,37 +1,53 @@
 """Models, one per file, with an entry each in `MODELS`.
 
-An entry is the location of a factory, "module:function", or the factory itself, so that names are known
-without importing JAX. A factory takes the image shape and the number of classes.
+An entry is a factory, which takes the image shape and the number of classes, or an `Architecture`.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from efhc_jax.members import Registry
 
 if TYPE_CHECKING:
     from efhc_jax.models.base import Model
 
-MODELS: dict[str, str | Callable[[tuple[int, int], int], Model]] = {
-    "svm": "efhc_jax.models.svm:svm",
-    "lenet5": "efhc_jax.models.lenet5:lenet5",
-    "logistic": "efhc_jax.models.logistic:logistic",
-    "quadratic": "efhc_jax.models.quadratic:quadratic",
-}
+
+class Architecture(NamedTuple):
+    """A model with parameters of its own, such as a width.
+
+    Attributes:
+        make: function from the image shape, the number of classes and the parameters to a `Model`.
+        parameters: frozen dataclass of the parameters. Each value is a compilation.
+    """
+
+    make: Callable[[tuple[int, int], int, Any], Model]
+    parameters: type
 
 
-def make_model(name: str, image_shape: tuple[int, int], classes: int) -> Model:
+Factory = Callable[[tuple[int, int], int], "Model"]
+
+MODELS: Registry[Factory | Architecture] = Registry(
+    {
+        "svm": "efhc_jax.models.svm:svm",
+        "lenet5": "efhc_jax.models.lenet5:lenet5",
+        "logistic": "efhc_jax.models.logistic:logistic",
+        "quadratic": "efhc_jax.models.quadratic:quadratic",
+    }
+)
+
+
+def make_model(name: str, image_shape: tuple[int, int], classes: int, parameters: Any = None) -> Model:
     """The named model for these images; the same object for the same arguments."""
-    return _make(MODELS[name], image_shape, classes)
+    return _make(MODELS[name], image_shape, classes, parameters)
 
 
 @functools.cache
 def _make(
-    entry: str | Callable[[tuple[int, int], int], Model], image_shape: tuple[int, int], classes: int
+    entry: Factory | Architecture, image_shape: tuple[int, int], classes: int, parameters: Any
 ) -> Model:
-    if not isinstance(entry, str):
-        return entry(image_shape, classes)
-    module, function = entry.split(":")
-    return getattr(importlib.import_module(module), function)(image_shape, classes)
+    if isinstance(entry, Architecture):
+        return entry.make(image_shape, classes, parameters)
+    return entry(image_shape, classes)

@@ -29,6 +29,7 @@ PROPERTIES = Properties(convex=False, in_words="is a neural network", lowest_los
 
 _Layer = tuple[Float[Array, "output input"], Float[Array, "output 1"]]  # kernels or weights, and bias
 _Image = Float[Array, "channel height width batch"]
+_Smaller = Float[Array, "output smaller_height smaller_width batch"]
 
 
 def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
@@ -115,12 +116,12 @@ def _apply(
     return (kernels @ patches.reshape(len(patches), -1) + bias).reshape(-1, *shape)
 
 
-def _at_once(layer: _Layer, x: _Image) -> _Image:
+def _at_once(layer: _Layer, x: _Image) -> _Smaller:
     """A convolution, tanh and pooling."""
     return _mean_pool(jnp.tanh(_apply(layer, _patches(x))))
 
 
-def _line_by_line(layer: _Layer, x: _Image) -> _Image:
+def _line_by_line(layer: _Layer, x: _Image) -> _Smaller:
     """The same, one line of the pooled image at a time, so that its patches fit a CPU's cache.
 
     The lines of the image come first, and each point is stored with the four to its right, so that the
@@ -139,7 +140,7 @@ def _line_by_line(layer: _Layer, x: _Image) -> _Image:
         patches = jax.lax.dynamic_slice_in_dim(lines, line, _KERNEL)
         return jnp.tanh(kernels @ patches.reshape(-1, width * batch) + bias)
 
-    def pooled(line: Array) -> Float[Array, "output width/2 batch"]:
+    def pooled(line: Array) -> Float[Array, "output half_width batch"]:
         two = convolved(2 * line) + convolved(2 * line + 1)
         two = two.reshape(len(bias), -1, 2, batch)
         return (two[:, :, 0] + two[:, :, 1]) / 4
@@ -156,7 +157,7 @@ def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature bat
     return jnp.pad(x, ((0, 0), (0, 1))) if x.shape[1] == 1 else x
 
 
-def _mean_pool(x: _Image) -> _Image:
+def _mean_pool(x: _Image) -> _Smaller:
     """The mean of every 2×2 square, as four strided slices."""
     rows = x[:, 0::2] + x[:, 1::2]
     return (rows[:, :, 0::2] + rows[:, :, 1::2]) / 4

@@ -31,7 +31,7 @@ def linear(
         return jax.random.uniform(key, (classes, inputs), minval=-bound, maxval=bound)
 
     def logits(
-        row: Float[Array, "class input"], images: Float[Array, "batch height width"]
+        row: Float[Array, "*parameters"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         flat = images.reshape(len(images), -1)
         augmented = jnp.concatenate([flat, jnp.ones_like(flat[:, :1])], axis=1)

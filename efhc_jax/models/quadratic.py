@@ -27,7 +27,7 @@ def quadratic(image_shape: tuple[int, int], classes: int) -> Model:
         return jax.random.normal(key, (classes, inputs))
 
     def logits(
-        row: Float[Array, "class input"], images: Float[Array, "batch height width"]
+        row: Float[Array, "*parameters"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
         centroids = row.reshape(classes, inputs)
         flat = images.reshape(len(images), inputs)

@@ -36,9 +36,7 @@ def links_in_use(policy: Policy, fired: ArrayLike, adjacency: ArrayLike) -> np.n
 
 
 def used_links_of(fired: ArrayLike, adjacency: ArrayLike, new_links: bool = True) -> np.ndarray:
-    """Links that carried parameters in each iteration, from the broadcasts.
-
-    v_ij(k) = A_ij(k) ∧ (v_i(k) ∨ v_j(k) ∨ ¬A_ij(k−1)), with A(−1) = A(0)
+    """Links that carried parameters in each iteration, from the broadcasts; A(−1) = A(0).
 
     Args:
         fired: v, broadcasts (step, device).
@@ -53,14 +51,16 @@ def used_links_of(fired: ArrayLike, adjacency: ArrayLike, new_links: bool = True
         >>> used_links_of([[0, 0], [0, 1]], pair)[:, 0, 1].tolist()
         [False, True]
     """
+    from efhc_jax.network.links import used_links
+
     fired = np.asarray(fired, bool)
     if fired.ndim != 2:
         raise ExperimentError(f"fired: has shape {fired.shape}; give (step, device)")
     graphs = graphs_of("adjacency", adjacency, fired.shape)
-    reached = fired[:, :, None] | fired[:, None, :]
+    before = graphs
     if new_links and graphs.ndim == 3:
-        reached[1:] |= ~graphs[:-1]
-    return reached & graphs
+        before = np.concatenate([graphs[:1], graphs[:-1]])
+    return used_links(graphs, before, fired)
 
 
 def connection_window(graphs: ArrayLike) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zipfile
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def _load(path: Path) -> np.ndarray:
         raise DataError(f"graph_file={path}: cannot be read ({first_line(error)})") from None
 
 
-def _check_header(path: Path, file: IO[bytes]) -> None:
+def _check_header(path: Path, file: Any) -> None:
     """Raise if an array is too large, before it is read."""
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -8,12 +8,12 @@ same for both; only looking up the device in a slot differs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Shaped
+from jaxtyping import Array, Bool, Int, Shaped, UInt32
 
 _MATRIX_UP_TO = 64  # devices
 _SLOTS_TOGETHER = 8  # the length of a list is a multiple of this
@@ -81,7 +81,9 @@ def exact_link_numbers(network: Network) -> np.ndarray:
     return np.minimum(oneself[:, None], other) * devices + np.maximum(oneself[:, None], other)
 
 
-def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> Int[Array, "device slot"]:
+def link_numbers(
+    devices: int, neighbors: Int[Array, "device slot"] | None
+) -> UInt32[Array, "device slot"]:
     """A number for the link of every slot, the same at both ends.
 
     It has 32 bits, as in the compiled program: above 65,535 devices some links share a number.
@@ -91,9 +93,9 @@ def link_numbers(devices: int, neighbors: Int[Array, "device slot"] | None) -> I
     return jnp.minimum(oneself[:, None], other) * devices + jnp.maximum(oneself[:, None], other)
 
 
-def behind_slots(values: Array, neighbors: Int[Array, "device slot"] | None) -> Array:
+def behind_slots(values: Any, neighbors: Int[Array, "device slot"] | None) -> Any:
     """The values (device,) of the devices in all slots, to be combined with (device, slot)."""
-    return values[None, :] if neighbors is None else values[neighbors]
+    return values[..., None, :] if neighbors is None else values[neighbors]
 
 
 def as_matrix(
@@ -110,7 +112,7 @@ def as_matrix(
 
 def refitted(
     slots: Shaped[Array, "*leading device slot"], before: Network, after: Network
-) -> Shaped[Array, "*leading device slot"]:
+) -> Shaped[Array, "*leading device new_slot"]:
     """Values per slot of a network, moved to the slots that `pad_networks` gave it."""
     if after.neighbors is None:
         return as_matrix(slots, before.neighbors)

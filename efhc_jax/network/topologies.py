@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.members import Registry, make_parameters, parameter
+from efhc_jax.network.geometry import Links, connected_places, links_within, unique
 from efhc_jax.network.graph_files import read_graphs
 
-MAX_DRAWS = 1_000_000
-_BLOCK_ELEMENTS = 1 << 19  # draws are checked in blocks of about this many matrix entries
 _MOST_RANDOM_GRAPHS = 2_000
-_SMALL = 200  # devices up to which all pairs are compared
-
-Links = np.ndarray  # int (link, 2)
 
 
 class NetworkSettings(NamedTuple):
@@ -30,9 +28,42 @@ class NetworkSettings(NamedTuple):
     connectivity: float
     placement: float  # the radius at which random positions must be connected
     graph_file: str = ""
+    iterations: int | None = None
 
 
-Topology = Callable[[NetworkSettings, np.random.Generator], Links]
+Topology = Callable[..., Links]
+
+
+class Graph(NamedTuple):
+    """A family of physical networks.
+
+    A plain function of the settings and a generator can be registered instead.
+
+    Attributes:
+        draw: function from the settings and a random generator to the links; with `parameters`, these
+            are its third argument.
+        parameters: frozen dataclass of its own parameters, or None.
+        uses: the shared settings that it uses, of connectivity, placement and allow_disconnected; None
+            if unknown. Others are errors, because they would have no effect.
+    """
+
+    draw: Topology
+    parameters: type | None = None
+    uses: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class WattsStrogatz:
+    """Parameters of the graph `watts_strogatz`."""
+
+    neighbors: int = parameter(4, "Number of neighbours in the ring before links are rewired.", low=2)
+
+
+@dataclass(frozen=True)
+class BarabasiAlbert:
+    """Parameters of the graph `barabasi_albert`."""
+
+    links: int = parameter(2, "Number of links of each device that joins.", low=1)
 
 
 def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -44,7 +75,9 @@ def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     Raises:
         ExperimentError: no connected graph in a million draws.
     """
-    return links_within(connected_places(settings, rng), settings.connectivity)
+    return links_within(
+        connected_places(settings.devices, settings.placement, rng), settings.connectivity
+    )
 
 
 class Degrees(NamedTuple):
@@ -54,7 +87,7 @@ class Degrees(NamedTuple):
     largest: int
 
 
-def expected_degrees(graph: str, settings: NetworkSettings) -> Degrees | None:
+def expected_degrees(graph: str, settings: NetworkSettings, parameters: Any = None) -> Degrees | None:
     """Approximate degrees of a graph, before it is drawn; None for a user's own topology.
 
     In random graphs a degree is about normal, and the largest of m normal values is about √(2·ln m)
@@ -69,6 +102,8 @@ def expected_degrees(graph: str, settings: NetworkSettings) -> Degrees | None:
     """
     devices, connectivity = settings.devices, settings.connectivity
     others = devices - 1
+    if not GRAPHS.is_built_in(graph):
+        return None
     if graph == "file":
         degrees = np.bincount(from_file(settings, np.random.default_rng()).ravel(), minlength=devices)
         return Degrees(float(degrees.mean()), int(degrees.max()))
@@ -78,17 +113,18 @@ def expected_degrees(graph: str, settings: NetworkSettings) -> Degrees | None:
         spread = math.sqrt(2 * math.log(max(devices, 2)) * mean * (1 - density))
         return Degrees(mean, min(others, math.ceil(mean + spread)))
     powers = max(1, others.bit_length())
-    known = {
+    known: dict[str, tuple[float, int]] = {
         "ring": (2.0, 2),
         "complete": (others, others),
         "star": (2 * others / devices, others),
         "grid": (4.0, 4),
         "exponential": (2 * powers, 2 * powers),
-        "watts_strogatz": (4.0, 4 + math.ceil(math.log(devices))),
-        "barabasi_albert": (4.0, math.ceil(2 * math.sqrt(devices))),
     }
-    if graph not in known:
-        return None
+    if isinstance(parameters, WattsStrogatz):
+        neighbors = parameters.neighbors
+        known[graph] = (neighbors, neighbors + math.ceil(math.log(devices)))
+    if isinstance(parameters, BarabasiAlbert):
+        known[graph] = (2 * parameters.links, math.ceil(parameters.links * math.sqrt(devices)))
     mean, largest = known[graph]
     return Degrees(min(mean, others), min(largest, others))
 
@@ -96,7 +132,7 @@ def expected_degrees(graph: str, settings: NetworkSettings) -> Degrees | None:
 def ring(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     """Each device linked to the next, the last to the first."""
     devices = np.arange(settings.devices)
-    return _unique(np.stack([devices, np.roll(devices, -1)], axis=1))
+    return unique(np.stack([devices, np.roll(devices, -1)], axis=1))
 
 
 def complete(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -117,7 +153,7 @@ def grid(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     places = np.arange(devices).reshape(rows, -1)
     across = np.stack([places[:, :-1].ravel(), places[:, 1:].ravel()], axis=1)
     down = np.stack([places[:-1].ravel(), places[1:].ravel()], axis=1)
-    return _unique(np.concatenate([across, down]))
+    return unique(np.concatenate([across, down]))
 
 
 def exponential(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -125,7 +161,7 @@ def exponential(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     devices = np.arange(settings.devices)
     hops = [1 << power for power in range(max(1, (settings.devices - 1).bit_length()))]
     pairs = [np.stack([devices, (devices + hop) % settings.devices], axis=1) for hop in hops]
-    return _unique(np.concatenate(pairs))
+    return unique(np.concatenate(pairs))
 
 
 def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -144,11 +180,13 @@ def erdos_renyi(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     )
 
 
-def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """A ring with four neighbours per device, with links rewired with probability `connectivity`."""
+def watts_strogatz(
+    settings: NetworkSettings, rng: np.random.Generator, parameters: WattsStrogatz
+) -> Links:
+    """A ring with some neighbours per device, with links rewired with probability `connectivity`."""
     import networkx
 
-    neighbors = min(4, settings.devices - 1)
+    neighbors = min(parameters.neighbors, settings.devices - 1)
     if neighbors < 2:
         return complete(settings, rng)
     probability = min(settings.connectivity, 1.0)
@@ -159,13 +197,16 @@ def watts_strogatz(settings: NetworkSettings, rng: np.random.Generator) -> Links
     )
 
 
-def barabasi_albert(settings: NetworkSettings, rng: np.random.Generator) -> Links:
-    """Devices join one by one and link to two earlier ones, preferably those with many links."""
+def barabasi_albert(
+    settings: NetworkSettings, rng: np.random.Generator, parameters: BarabasiAlbert
+) -> Links:
+    """Devices join one by one and link to some earlier ones, preferably those with many links."""
     import networkx
 
-    if settings.devices <= 2:
+    devices, links = settings.devices, parameters.links
+    if devices <= links:
         return complete(settings, rng)
-    return _links_of(networkx.barabasi_albert_graph(settings.devices, 2, seed=_networkx_seed(rng)))
+    return _links_of(networkx.barabasi_albert_graph(devices, links, seed=_networkx_seed(rng)))
 
 
 def from_file(settings: NetworkSettings, rng: np.random.Generator) -> Links:
@@ -191,15 +232,15 @@ def from_networkx(graph: Any) -> Topology:
 
     Example:
         >>> import networkx
-        >>> GRAPHS["wheel"] = from_networkx(networkx.wheel_graph(10))
-        >>> len(GRAPHS.pop("wheel")(NetworkSettings(10, 0.4, 0.4), np.random.default_rng(0)))
+        >>> wheel = from_networkx(networkx.wheel_graph(10))
+        >>> len(wheel(NetworkSettings(10, 0.4, 0.4), np.random.default_rng(0)))
         18
     """
     if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
         raise ExperimentError(f"from_networkx: {type(graph).__name__} is not a NetworkX graph")
     number = {node: device for device, node in enumerate(graph.nodes)}
     links = [(number[one], number[other]) for one, other in graph.edges()]
-    fixed = _unique(np.array(links, int).reshape(-1, 2))
+    fixed = unique(np.array(links, int).reshape(-1, 2))
 
     def topology(settings: NetworkSettings, rng: np.random.Generator) -> Links:
         if settings.devices != len(number):
@@ -211,18 +252,33 @@ def from_networkx(graph: Any) -> Topology:
     return topology
 
 
-GRAPHS: dict[str, Topology] = {
-    "geometric": geometric,
-    "ring": ring,
-    "complete": complete,
-    "star": star,
-    "grid": grid,
-    "exponential": exponential,
-    "erdos_renyi": erdos_renyi,
-    "watts_strogatz": watts_strogatz,
-    "barabasi_albert": barabasi_albert,
-    "file": from_file,
-}
+_RADIUS = ("connectivity", "placement")
+_PROBABILITY = ("connectivity",)
+
+GRAPHS: Registry[Graph | Topology] = Registry(
+    {
+        "geometric": Graph(geometric, uses=_RADIUS),
+        "ring": Graph(ring, uses=()),
+        "complete": Graph(complete, uses=()),
+        "star": Graph(star, uses=()),
+        "grid": Graph(grid, uses=()),
+        "exponential": Graph(exponential, uses=()),
+        "erdos_renyi": Graph(erdos_renyi, uses=_PROBABILITY),
+        "watts_strogatz": Graph(watts_strogatz, WattsStrogatz, uses=_PROBABILITY),
+        "barabasi_albert": Graph(barabasi_albert, BarabasiAlbert, uses=()),
+        "file": Graph(from_file, uses=("allow_disconnected",)),
+    }
+)
+
+
+def draw_links(
+    name: str, settings: NetworkSettings, rng: np.random.Generator, parameters: Any = None
+) -> Any:
+    """Whatever the topology of this name returns, by default with its default parameters."""
+    entry = GRAPHS[name]
+    draw = entry.draw if isinstance(entry, Graph) else entry
+    own = make_parameters(entry, {}) if parameters is None else parameters
+    return draw(settings, rng) if own is None else draw(settings, rng, own)
 
 
 def checked_links(links: Any, devices: int, source: str, allow_disconnected: bool = False) -> Links:
@@ -257,7 +313,7 @@ def checked_links(links: Any, devices: int, source: str, allow_disconnected: boo
             f"{source}: has a link to device {outside[0]}, but the {devices} devices are 0 to "
             f"{devices - 1}; set devices={max(int(pairs.max()) + 1, 1)}, or leave the link out"
         )
-    pairs = _unique(pairs)
+    pairs = unique(pairs)
     if not allow_disconnected:
         _check_connected(pairs, devices, source)
     return pairs
@@ -280,88 +336,10 @@ def _check_connected(links: Links, devices: int, source: str) -> None:
         )
 
 
-def connected_places(settings: NetworkSettings, rng: np.random.Generator) -> np.ndarray:
-    """Random positions (device, 2) that are connected at distance `placement`.
-
-    Sparse graphs are rarely connected (one draw in 6,000 for ten devices at 0.2), so small ones are
-    checked in blocks of draws, with the cheapest test first.
-    """
-    devices, radius = settings.devices, settings.placement
-    draws = 0
-    block = max(1, _BLOCK_ELEMENTS // devices**2) if devices <= _SMALL else 1
-    limit = MAX_DRAWS if devices <= _SMALL else 1_000
-    while draws < limit:
-        places = rng.random((block, devices, 2))
-        found = _connected_draw(places, radius)
-        if found is not None:
-            return places[found]
-        draws += block
-    raise ExperimentError(
-        f"connectivity={radius:g}: no connected graph in {limit:,} draws for {devices} "
-        f"devices; try {_likely_connectivity(devices):.2g} or more"
-    )
-
-
-def links_within(places: np.ndarray, radius: float) -> Links:
-    """Links between positions (device, 2) within distance `radius`."""
-    if len(places) <= _SMALL:
-        return np.argwhere(np.triu(within(places, radius)))
-    from scipy.spatial import KDTree
-
-    pairs = KDTree(places).query_pairs(radius, output_type="ndarray")
-    return _unique(pairs)
-
-
-def within(places: np.ndarray, radius: float) -> np.ndarray:
-    """Adjacency (…, device, device) of positions (…, device, 2) within distance `radius`."""
-    x, y = places[..., 0], places[..., 1]
-    squared = (x[..., :, None] - x[..., None, :]) ** 2 + (y[..., :, None] - y[..., None, :]) ** 2
-    return (squared <= radius**2) & ~np.eye(places.shape[-2], dtype=bool)
-
-
-def is_connected(adjacency: np.ndarray) -> np.ndarray:
-    """Whether each graph of (…, device, device) is connected.
-
-    Each squaring of the reachability matrix doubles the length of the paths that it covers.
-    """
-    devices = adjacency.shape[-1]
-    reach = (adjacency | np.eye(devices, dtype=bool)).astype(np.float32)
-    for _ in range(max(1, (devices - 1).bit_length())):
-        reach = np.minimum(reach @ reach, 1)
-    return np.asarray(reach[..., 0, :].all(-1))
-
-
-def _connected_draw(places: np.ndarray, radius: float) -> int | None:
-    """The first of several draws (draw, device, 2) that is connected."""
-    draws, devices, _ = places.shape
-    if devices > _SMALL:
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        links = links_within(places[0], radius)
-        graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(devices, devices))
-        return 0 if connected_components(graph, directed=False)[0] == 1 else None
-    adjacency = within(places, radius)
-    without_isolated = np.flatnonzero(adjacency.any(-1).all(-1)) if devices > 1 else np.arange(draws)
-    connected = without_isolated[is_connected(adjacency[without_isolated])]
-    return int(connected[0]) if connected.size else None
-
-
 def _links_of(graph: Any) -> Links:
     """The links of a NetworkX graph whose nodes are integers from 0."""
-    return _unique(np.array(list(graph.edges), int).reshape(-1, 2))
+    return unique(np.array(list(graph.edges), int).reshape(-1, 2))
 
 
 def _networkx_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
-
-
-def _unique(links: np.ndarray) -> Links:
-    """Each link once, smaller device first, sorted, without self-loops."""
-    links = np.sort(links[links[:, 0] != links[:, 1]], axis=1)
-    return np.unique(links, axis=0).reshape(-1, 2)
-
-
-def _likely_connectivity(devices: int) -> float:
-    """The radius from which a random geometric graph is likely to be connected, with a margin."""
-    return min(1.5, 1.1 * float(np.sqrt(np.log(max(devices, 2)) / (np.pi * devices))))

@@ -11,8 +11,9 @@ from efhc_jax.disk.files import written_whole
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.network.slots import to_matrix
-from efhc_jax.plotting.figures import describe, look_of
+from efhc_jax.plotting.figures import describe
 from efhc_jax.plotting.positions import places_of
+from efhc_jax.plotting.styles import look_of
 from efhc_jax.results.activity import Activity, activity_of, weak_devices
 from efhc_jax.runs.progress import item_progress
 from efhc_jax.text.printing import in_figure

@@ -12,6 +12,7 @@ from efhc_jax.disk.files import written_whole
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import why_no_effect
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.plotting.styles import LOOKS, TITLES, Look, look_of
 from efhc_jax.results.selection import setting_of, swept
 from efhc_jax.results.statistics import (
     Interval,
@@ -21,7 +22,6 @@ from efhc_jax.results.statistics import (
     interval,
     per_run,
 )
-from efhc_jax.results.variables import VARIABLES, title_of
 from efhc_jax.text.printing import in_figure
 from efhc_jax.theory import Finding
 
@@ -31,53 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Look(NamedTuple):
-    """Style of a line, which stays distinguishable in grayscale."""
-
-    label: str
-    color: str
-    marker: str
-    dashes: str
-
-
-LOOKS = {
-    "efhc": Look("EF-HC", "#0072B2", "o", "-"),
-    "gt": Look("GT", "#E69F00", "s", "--"),
-    "zt": Look("ZT", "#009E73", "^", "-."),
-    "rg": Look("RG", "#CC79A7", "D", ":"),
-    "local": Look("local", "#7F7F7F", "v", ":"),
-    "central": Look("central", "#000000", "P", "--"),
-}
-
-_LOOKS_OF_VALUES = [look[1:] for look in LOOKS.values()]
-_LOOKS_OF_OTHER_POLICIES = [  # different from those of the package's policies
-    ("#D55E00", "X", "-"),
-    ("#56B4E9", "*", "--"),
-    ("#882255", "h", "-."),
-    ("#8C6D31", "p", ":"),
-    ("#44AA99", "<", "-"),
-    ("#AA4499", ">", "--"),
-]
-
 _STRETCHES = 60  # points of a curve of a variable that is recorded in every iteration
-
-TITLES = {
-    "iteration": "iteration",
-    "time": "cumulative transmission time",
-    "heterogeneity": "heterogeneity H",
-    "connectivity": "connectivity (radius)",
-    "r": "threshold scale r",
-}
-TITLES |= {name: title_of(name) for name in VARIABLES}
-
-
-def look_of(axis: str, value: Any, position: int) -> Look:
-    """Style of the line for one value of an axis; that of a policy is always the same."""
-    if axis == "policy" and value in LOOKS:
-        return LOOKS[value]
-    looks = _LOOKS_OF_OTHER_POLICIES if axis == "policy" else _LOOKS_OF_VALUES
-    color, marker, dashes = looks[position % len(looks)]
-    return Look(f"{axis} {value}" if axis not in ("", "policy") else str(value), color, marker, dashes)
 
 
 def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
@@ -336,7 +290,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
         "model": model if "dataset" in axes else f"{model} on {dataset}",
         "devices": f"{experiment.devices:,} devices",
         "r": f"r = {experiment.r:g}",
-        "heterogeneity": f"H = {experiment.heterogeneity:g}",
+        "weak_fraction": f"H = {experiment.weak_fraction:g}",
     }
     if "model" in axes and "dataset" not in axes:
         parts["on"] = dataset

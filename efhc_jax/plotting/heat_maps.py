@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.plotting.figures import (
-    LOOKS,
-    TITLES,
-    Moment,
-    check_axes,
-    look_of,
-    only,
-    over_seeds,
-    parts_of,
-    subplots,
-)
+from efhc_jax.plotting.figures import Moment, check_axes, only, over_seeds, parts_of, subplots
+from efhc_jax.plotting.styles import LOOKS, TITLES, look_of
 from efhc_jax.results.statistics import compare_values
 from efhc_jax.text.names import known_name
 from efhc_jax.text.printing import in_figure

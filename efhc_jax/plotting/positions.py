@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from efhc_jax.experiment.experiment import Experiment, check_registered
+from efhc_jax.network.geometry import connected_places
 from efhc_jax.network.slots import as_matrix
-from efhc_jax.network.topologies import connected_places
 from efhc_jax.randomness.streams import Stream, host_stream
-from efhc_jax.runs.prepare import network_settings, network_values
+from efhc_jax.runs.prepare import dynamics_values, network_settings, network_values
 
 _ROUND = ("ring", "complete", "exponential", "watts_strogatz")  # topologies that are drawn as a circle
 _STEPS_TOGETHER = 1_000  # iterations of movement that are computed at once
@@ -36,7 +36,8 @@ def places_of(experiment: Experiment, adjacency: np.ndarray, steps: int) -> np.n
         return _walk(experiment, steps)
     if experiment.dynamics != "trace" and experiment.graph == "geometric":
         rng = host_stream(experiment.seed, Stream.GRAPH)
-        return connected_places(network_settings(experiment), rng)
+        settings = network_settings(experiment)
+        return connected_places(settings.devices, settings.placement, rng)
     is_round = experiment.dynamics != "trace" and experiment.graph in _ROUND
     return _layout(adjacency, "circular" if is_round else "kamada_kawai")
 
@@ -54,19 +55,20 @@ def _walk(experiment: Experiment, steps: int) -> np.ndarray:
     import jax.numpy as jnp
 
     from efhc_jax.network.dynamics import DYNAMICS
+    from efhc_jax.network.dynamics.base import first_memory
 
-    network = network_values(experiment)
+    network, parameters = network_values(experiment), dynamics_values(experiment)
     dynamics = DYNAMICS[experiment.dynamics]
 
     @jax.jit
     def some(memory: Any, first: Any) -> Any:
         def one(memory: Any, iteration: Any) -> Any:
-            _, following = dynamics.at(network, memory, iteration)
-            return following, memory["places"]
+            _, following = dynamics.at(network, parameters, memory, iteration)
+            return following, memory.places
 
         return jax.lax.scan(one, memory, first + jnp.arange(_STEPS_TOGETHER))
 
-    memory, places = dynamics.init(network), []
+    memory, places = first_memory(dynamics, network, parameters), []
     for first in range(0, max(steps, 1), _STEPS_TOGETHER):
         memory, more = some(memory, jnp.int32(first))
         places.append(np.asarray(more))

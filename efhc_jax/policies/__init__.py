@@ -3,18 +3,21 @@
 A policy is selected by a traced index, so that runs with different policies share a compiled program.
 """
 
-from efhc_jax.policies import central, efhc, gt, local, rg, zt
+from efhc_jax.members import Registry, lazily
 from efhc_jax.policies.base import Policy, Situation
 
-POLICIES: dict[str, Policy] = {
-    "efhc": efhc.POLICY,
-    "gt": gt.POLICY,
-    "zt": zt.POLICY,
-    "rg": rg.POLICY,
-    "local": local.POLICY,
-    "central": central.POLICY,
-}
+POLICIES: Registry[Policy] = Registry(
+    {
+        "efhc": "efhc_jax.policies.efhc:POLICY",
+        "gt": "efhc_jax.policies.gt:POLICY",
+        "zt": "efhc_jax.policies.zt:POLICY",
+        "rg": "efhc_jax.policies.rg:POLICY",
+        "local": "efhc_jax.policies.local:POLICY",
+        "central": "efhc_jax.policies.central:POLICY",
+        "adaptive": "efhc_jax.policies.adaptive:POLICY",
+    }
+)
 
-BUILT_IN = tuple(POLICIES.items())
+__getattr__ = lazily(__name__, {"Adaptive": "adaptive"})
 
-__all__ = ["BUILT_IN", "POLICIES", "Policy", "Situation"]
+__all__ = ["POLICIES", "Policy", "Situation"]

@@ -2,87 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from efhc_jax.errors import ExperimentError, first_line
-from efhc_jax.policies import BUILT_IN, POLICIES, local
-from efhc_jax.policies.base import Policy, Situation
+from efhc_jax.errors import ExperimentError
+from efhc_jax.members import declared, make_parameters
+from efhc_jax.members.tracing import as_arrays, differs, explained
+from efhc_jax.policies import POLICIES, local
+from efhc_jax.policies.base import Policy, Situation, decide, first_memory
 
 
 def compiled_policies(used: Collection[str], devices: int) -> tuple[Policy, ...]:
     """The policies of a compiled program, in the order of `POLICIES`.
 
-    Those of the package are always included, so that runs with any of them share the program. Custom
-    policies are included if they are used; the others are replaced by one that no run selects.
+    Those of the package without parameters and memory are always included, so that runs with any of them
+    share the program. The others are included if they are used, and otherwise replaced by one that no
+    run selects.
 
     Raises:
         ExperimentError: a policy that is used cannot be compiled.
     """
-    built_in = dict(BUILT_IN)
     chosen = []
-    for name, policy in POLICIES.items():
-        if name in used and policy is not built_in.get(name):
-            check_policy(name, policy, devices)
-        elif policy is not built_in.get(name):
+    for name in POLICIES:
+        built_in = POLICIES.is_built_in(name)
+        if name in used:
+            policy = POLICIES[name]
+            if not built_in:
+                check_policy(name, policy, devices)
+        else:
             policy = local.POLICY
+            if built_in and POLICIES[name].parameters is None and POLICIES[name].init is None:
+                policy = POLICIES[name]
         chosen.append(policy)
     return tuple(chosen)
 
 
-def check_policy(name: str, policy: Policy, devices: int) -> None:
+def check_policy(name: str, policy: Any, devices: int) -> None:
     """Raise unless a policy returns one boolean per device and can be traced.
 
     Raises:
         ExperimentError: the policy is invalid; the message has its name and what to do.
     """
+    source = f"policy={name!r}"
     if not isinstance(policy, Policy):
+        raise ExperimentError(f"{source}: is a {type(policy).__name__}; register efhc_jax.Policy(fires)")
+    for function in ("fires", "init"):
+        value = getattr(policy, function)
+        if not callable(value) and not (function == "init" and value is None):
+            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    declared(policy, source)
+    now = _situation(devices)
+    parameters = jax.eval_shape(lambda: as_arrays(policy, make_parameters(policy, {})))
+    first = functools.partial(first_memory, policy)
+    memory = _traced(source, "init", first, now, parameters)
+    found = _traced(source, "fires", functools.partial(decide, policy), now, parameters, memory)
+    if not (isinstance(found, tuple) and len(found) == 2):
         raise ExperimentError(
-            f"policy={name!r}: is a {type(policy).__name__}; register efhc_jax.Policy(fires)"
+            f"{source}: fires gives {_in_words(found)}; with parameters or init, it must "
+            "return two values: one boolean per device, and the memory for the next iteration"
         )
-    if not callable(policy.fires):
-        raise ExperimentError(f"policy={name!r}: fires={policy.fires!r} is not a function")
+    fired, following = found
+    if not isinstance(fired, jax.ShapeDtypeStruct) or (fired.shape, fired.dtype) != ((devices,), bool):
+        raise ExperimentError(
+            f"{source}: fires gives {_in_words(fired)}; return one boolean per device, bool {(devices,)}"
+        )
+    if found_other := differs(memory, following):
+        raise ExperimentError(
+            f"{source}: fires changes the memory that init gives, {found_other}; "
+            "return the same structure, shapes and types"
+        )
+
+
+def _traced(source: str, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The shapes that a function of a policy returns."""
     try:
-        found = jax.eval_shape(policy.fires, _situation(devices))
+        return jax.eval_shape(function, *arguments)
     except Exception as error:  # whatever the user's function raises
-        raise ExperimentError(f"policy={name!r}: {_explained(error)}") from error
-    if not isinstance(found, jax.ShapeDtypeStruct) or (found.shape, found.dtype) != ((devices,), bool):
-        given = f"{found.dtype} {found.shape}" if hasattr(found, "dtype") else type(found).__name__
-        raise ExperimentError(
-            f"policy={name!r}: fires gives {given}; return one boolean per device, bool {(devices,)}"
-        )
+        first = str(error).splitlines()[0] if str(error) else ""
+        if isinstance(error, AttributeError) and "Situation" in first:
+            reason = f"{first.rstrip('.')}; it has {', '.join(Situation._fields)}"
+        else:
+            reason = explained(error, name)
+        raise ExperimentError(f"{source}: {reason}") from error
+
+
+def _in_words(found: Any) -> str:
+    return f"{found.dtype} {found.shape}" if hasattr(found, "dtype") else type(found).__name__
 
 
 def _situation(devices: int) -> Situation:
     """The arguments of a policy in a run, as shapes."""
     real = jnp.result_type(float)
-    number: Any = jax.ShapeDtypeStruct((), real)
-    for_each: Any = jax.ShapeDtypeStruct((devices,), real)
-    iteration: Any = jax.ShapeDtypeStruct((), jnp.int32)
-    broadcasts: Any = jax.ShapeDtypeStruct((devices,), jnp.int32)
     return Situation(
-        iteration=iteration,
-        deviation=for_each,
-        decay=number,
-        r=number,
-        bandwidth=for_each,
-        coin=for_each,
-        broadcasts=broadcasts,
+        iteration=jnp.zeros((), jnp.int32),
+        deviation=jnp.zeros(devices, real),
+        decay=jnp.zeros((), real),
+        r=jnp.zeros((), real),
+        bandwidth=jnp.ones(devices, real),
+        coin=jnp.zeros(devices, real),
+        broadcasts=jnp.zeros(devices, jnp.int32),
     )
-
-
-def _explained(error: Exception) -> str:
-    first = first_line(error, "").rstrip(".")
-    if isinstance(error, jax.errors.TracerArrayConversionError):
-        return "fires calls NumPy on a value of the running program; use jax.numpy"
-    if isinstance(error, jax.errors.ConcretizationTypeError):
-        return (
-            "fires needs a concrete value during compilation, as Python's if, and, or, not do; "
-            "use jnp.where, &, | and ~"
-        )
-    if isinstance(error, AttributeError) and "Situation" in first:
-        return f"{first}; it has {', '.join(Situation._fields)}"
-    return f"fires raises {type(error).__name__}: {first}"

@@ -15,4 +15,4 @@ def fires(now: Situation) -> Bool[Array, "device"]:
     return now.deviation >= now.r / now.bandwidth * now.decay
 
 
-POLICY = Policy(fires)
+POLICY = Policy(fires, uses=("r", "norm_order", "threshold_schedule"))

@@ -15,4 +15,4 @@ def fires(now: Situation) -> Bool[Array, "device"]:
     return now.coin < 0
 
 
-POLICY = Policy(fires, uses_new_links=False)
+POLICY = Policy(fires, uses_new_links=False, uses=())

@@ -15,4 +15,4 @@ def fires(now: Situation) -> Bool[Array, "device"]:
     return now.coin < 1 / now.coin.shape[0]
 
 
-POLICY = Policy(fires)
+POLICY = Policy(fires, uses=())

@@ -15,4 +15,4 @@ def fires(now: Situation) -> Bool[Array, "device"]:
     return now.deviation >= 0
 
 
-POLICY = Policy(fires)
+POLICY = Policy(fires, uses=())

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.random import threefry_2x32
-from jaxtyping import Array, Float, Int, Key, UInt32
+from jaxtyping import Array, Float, Int, Integer, Key, UInt32
 
 from efhc_jax.data.splits import Shards
 from efhc_jax.randomness.streams import Stream
@@ -47,7 +47,10 @@ def stream_key(key: Key[Array, ""], stream: Stream) -> Key[Array, ""]:
 
 
 def random_words(
-    key: Key[Array, ""], stream: Stream, iteration: Int[Array, ""], positions: Int[Array, "count"]
+    key: Key[Array, ""],
+    stream: Stream,
+    iteration: Int[Array, ""] | int,
+    positions: Integer[Array, "count"],
 ) -> UInt32[Array, "count"]:
     """Random 32-bit words, each a hash of the stream's key, the iteration and its position.
 
@@ -66,7 +69,7 @@ def uniform(words: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def draw_samples(
-    key: Key[Array, ""], iteration: Int[Array, ""], shards: Shards, batch_size: int
+    key: Key[Array, ""], iteration: Int[Array, ""] | int, shards: Shards, batch_size: int
 ) -> Int[Array, "device batch"]:
     """Each device's mini-batch: a uniform subset of its own samples, as indices into the dataset.
 
@@ -87,7 +90,9 @@ def draw_samples(
     return jnp.asarray(shards.pool)[shards.start[:, None] + chosen]
 
 
-def draw_coins(key: Key[Array, ""], iteration: Int[Array, ""], devices: int) -> Float[Array, "device"]:
+def draw_coins(
+    key: Key[Array, ""], iteration: Int[Array, ""] | int, devices: int
+) -> Float[Array, "device"]:
     """One uniform number on [0, 1) per device."""
     return uniform(random_words(key, Stream.POLICY, iteration, jnp.arange(devices)))
 

@@ -47,7 +47,8 @@ class Auditor:
         return self._data[which]
 
     def _optimum(self, experiment: Experiment, data: Dataset) -> Optimum | None:
-        problem = tuple(getattr(experiment, name) for name in _PROBLEM)
+        problem = tuple(experiment[name] for name in _PROBLEM)
+        problem += experiment.parameters("model"), experiment.parameters("split")
         if problem not in self._optima:
             self._optima[problem] = least_loss(experiment, data)
         return self._optima[problem]

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from efhc_jax.data import DATASETS
 from efhc_jax.experiment.effects import DECIDING, why_no_effect
-from efhc_jax.experiment.experiment import FAMILIES, Experiment, as_stored
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.families import FAMILIES, Family
+from efhc_jax.experiment.naming import as_stored
+from efhc_jax.members import Registry
 
 if TYPE_CHECKING:
     import xarray
@@ -18,23 +21,38 @@ if TYPE_CHECKING:
 def instructions(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> str:
     """The command that repeats a result, or a sentence if there is none.
 
-    There is no command for custom data, or for a policy or another member that is not part of the
-    package.
+    There is no command for custom data. A policy or another member that is not part of the package is
+    registered by a file, whose name the result does not know.
     """
-    own = _own_parts(grid, experiment, axes)
-    if not own:
-        record = "trace" if "weights" in grid else "audit" if "fired" in grid else ""
-        return command(experiment, axes, record)
-    call = "efhc_jax.sweep" if axes else "efhc_jax.simulate"
-    return f"in Python, {call}(…) with the settings below and {', '.join(own)}; no command has these"
+    members, data = _own_members(experiment, axes), _own_data(grid)
+    if data:
+        call = "efhc_jax.sweep" if axes else "efhc_jax.simulate"
+        own = ", ".join(members + data)
+        return f"in Python, {call}(…) with the settings below and {own}; no command has these"
+    record = "trace" if "weights" in grid else "audit" if "fired" in grid else ""
+    line = command(experiment, axes, record)
+    if members:
+        return f"{line} --members FILE, where FILE registers {', '.join(members)}"
+    return line
 
 
-def _own_parts(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
-    """Data and members of a result that are not part of the package, in words."""
+def _own_members(experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
+    """Members of a result that are not part of the package, in words."""
     parts = []
-    for family, members in FAMILIES.items():
-        names = axes.get(family, [getattr(experiment, family)]) if family != "dataset" else []
-        parts += [f"the {family} {str(name)!r}" for name in names if name not in members]
+    for setting, family in FAMILIES.items():
+        names = axes.get(setting, [experiment[setting]]) if setting != "dataset" else []
+        parts += [f"the {setting} {str(name)!r}" for name in names if not _is_ours(name, family)]
+    return parts
+
+
+def _is_ours(name: str, family: Family) -> bool:
+    registry = family.registry
+    return name in family.besides or (isinstance(registry, Registry) and registry.is_built_in(name))
+
+
+def _own_data(grid: xarray.Dataset) -> list[str]:
+    """Data of a result that are not part of the package, in words."""
+    parts = []
     for name, digest in json.loads(grid.attrs.get("data", "{}")).items():
         registered = DATASETS[name].digest if name in DATASETS else None
         if registered is None or registered not in ("", digest):
@@ -56,7 +74,6 @@ def command(experiment: Experiment, axes: dict[str, list[Any]], record: str = ""
         >>> command(Experiment(r=5, seed=3), {"policy": ["efhc", "zt"], "seed": [3, 4]}, "audit")
         'efhc sweep --r 5.0 --seed 3 --policy efhc zt --seeds 2 --audit'
     """
-    usual = Experiment().to_dict()
     kind = "sweep" if axes else "run"
     words, axes, count = ["efhc", kind], dict(axes), 0
     seeds = axes.get("seed", [])
@@ -64,7 +81,7 @@ def command(experiment: Experiment, axes: dict[str, list[Any]], record: str = ""
         experiment, count = experiment.replace(seed=seeds[0]), len(axes.pop("seed"))
     nested = bool(experiment.placement) and experiment.placement == min(axes.get("connectivity", [0]))
     for name, value in experiment.to_dict().items():
-        if name in axes or value == usual[name] or (name == "placement" and nested):
+        if name in axes or experiment.is_default(name) or (name == "placement" and nested):
             continue
         if _is_idle(name, experiment, axes):
             continue

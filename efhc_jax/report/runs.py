@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BITS = 6  # bits per character of base64
 _FINDINGS = 2_500  # characters per audit
-_NETWORK = ("devices", "graph", "connectivity", "placement", "dynamics", "speed", "seed")
+_NETWORK = ("devices", "graph", "connectivity", "placement", "dynamics", "seed")
 _COUNTS = 14  # characters of the counts in a frame of a network that is drawn in part
 _EDGE = 7  # characters of the iteration at which a frame begins, if it is written
 
@@ -182,7 +182,8 @@ def _places(
     adjacency = np.zeros((count, count), bool)
     one, other = part.links.T
     adjacency[one, other] = adjacency[other, one] = True
-    key = (adjacency.tobytes(), steps, *(getattr(experiment, name) for name in _NETWORK))
+    moving = experiment.parameters("dynamics")
+    key = (adjacency.tobytes(), steps, moving, *(experiment[name] for name in _NETWORK))
     if key not in found:
         found[key] = places_of(experiment, adjacency, steps)
     places = found[key]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from efhc_jax.errors import DataError
-from efhc_jax.experiment.experiment import LIMITS, Experiment
-from efhc_jax.plotting.figures import Band, describe, look_of, over_common_time, time_at_evaluations
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.limits import limit_of
+from efhc_jax.plotting.figures import Band, describe, over_common_time, time_at_evaluations
+from efhc_jax.plotting.styles import look_of
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.command import instructions
 from efhc_jax.report.packing import numbers, some_of, stretches
@@ -47,7 +49,7 @@ _SHOWN_FIRST = (
     "connectivity",
     "dynamics",
     "r",
-    "heterogeneity",
+    "weak_fraction",
     "seed",
 )
 
@@ -122,8 +124,10 @@ def _whole_numbers(grid: xarray.Dataset) -> xarray.Dataset:
         DataError: a value is not a whole number.
     """
     changed = {}
-    for name, limit in LIMITS.items():
-        if limit.kind is not int or name not in grid.coords or grid[name].dtype.kind != "f":
+    experiment = Experiment.from_json(grid.attrs["experiment"])
+    for name in swept(grid):
+        limit = limit_of(experiment, name)
+        if limit is None or limit.kind is not int or grid[name].dtype.kind != "f":
             continue
         values = grid[name].values
         if not np.isfinite(values).all() or (values != np.rint(values)).any():
@@ -215,12 +219,11 @@ def _part_in_words(run: dict[str, Any]) -> str:
 
 def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[str]]:
     """The most important settings, and all others that are not defaults."""
-    usual = Experiment().to_dict()
     rows = []
     for name, value in experiment.to_dict().items():
         if name in axes:
             rows.append([name, ", ".join(_label(name, option) for option in axes[name])])
-        elif name in _SHOWN_FIRST or value != usual[name]:
+        elif name in _SHOWN_FIRST or not experiment.is_default(name):
             rows.append([name, _label(name, value)])
     return rows
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-FORMAT = 1  # version of the layout of result files; a larger number is from a newer version
+FORMAT = 2  # version of the layout of result files; a larger number is from a newer version
 
 
 def run_dataset(experiment: Experiment, record: Record) -> xarray.Dataset:
@@ -77,7 +77,7 @@ def sweep_dataset(
     variables["diverged_at"] = xarray.Variable(
         tuple(axes),
         np.array([record.diverged_at for record in records]).reshape(lengths),
-        {"description": "iteration with the first model that is not finite, or -1"},
+        _attributes_of("diverged_at"),
     )
     longest = max((record.iterations for record in records), key=len)
     coordinates: dict[str, Any] = {name: np.array(values) for name, values in axes.items()}

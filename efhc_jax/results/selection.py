@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from efhc_jax.experiment.experiment import Experiment, as_stored
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.naming import as_stored
 
 if TYPE_CHECKING:
     import xarray

@@ -14,7 +14,8 @@ class Variable(NamedTuple):
         dimensions: its dimensions in a run; a sweep has one more per axis.
         description: one line, stored with it.
         unit: its unit; a dimensionless number by default.
-        recorded: the runs that have it: "always", with "budgets", or with an "audit" or a "trace".
+        recorded: the results that have it: "always", with "budgets", with an "audit" or a "trace", or
+            only a "sweep".
         title: its label in figures; its name by default.
         logged: whether it is logged during a run, as a mean over devices and iterations.
     """
@@ -48,7 +49,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "consensus_error": Variable(
         _EVALUATION,
-        "distance of the models from their average, Frobenius norm over sqrt(m)",
+        "distance of the models from their average, ‖W − 1w̄ᵀ‖_F / √m",
         title="consensus error",
         logged=True,
     ),
@@ -59,11 +60,11 @@ VARIABLES: dict[str, Variable] = {
         logged=True,
     ),
     "broadcasts": Variable(
-        ("evaluation", "device"), "how often each device has broadcast so far", logged=True
+        ("evaluation", "device"), "number of broadcasts of each device so far", logged=True
     ),
     "transmission_time": Variable(
         _STEP,
-        "mean over devices of the share of links in use times n/b",
+        "mean over devices of their transmission time, (1/m) Σ_i (Σ_j v_ij/d_i)·n/b_i",
         unit="n / bandwidth",
         title="transmission time per iteration",
         logged=True,
@@ -75,9 +76,9 @@ VARIABLES: dict[str, Variable] = {
         logged=True,
     ),
     "links_used": Variable(_STEP, "number of links that carried parameters", logged=True),
-    "new_links_used": Variable(_STEP, "number of links that were used for being new alone (Event 1)"),
+    "new_links_used": Variable(_STEP, "number of links used only because they are new (Event 1)"),
     "new_link_time": Variable(
-        _STEP, "part of the transmission time that these took", unit="n / bandwidth"
+        _STEP, "part of the transmission time that new links took", unit="n / bandwidth"
     ),
     "gradient_norm": Variable(
         ("step", "device"), "2-norm of each device's gradient", recorded="audit", logged=True
@@ -87,31 +88,36 @@ VARIABLES: dict[str, Variable] = {
     ),
     "accuracy_at_budget": Variable(
         ("budget", "device"),
-        "accuracy after the iteration in which the budget was reached",
+        "accuracy after the iteration that reached the budget; NaN if none did",
         recorded="budgets",
     ),
     "iteration_at_budget": Variable(
-        ("budget",), "iterations done when the budget was reached, or -1", recorded="budgets"
+        ("budget",), "number of iterations until the budget was reached, or -1", recorded="budgets"
     ),
     "bandwidth": Variable(
-        ("device",), "average bandwidth on a device's outgoing links", unit="parameters / time"
+        ("device",), "b_i, average bandwidth of a device's links", unit="parameters / time"
     ),
     "degree": Variable(
         ("device",),
-        "number of a device's neighbours before the dynamics, or in the first graph of a trace",
+        "d_i, number of neighbours in the graph before its dynamics, or in the first graph of a trace",
     ),
     "weights": Variable(("instant", "device", "parameter"), "W(k), from k = 0", recorded="trace"),
     "last_broadcast": Variable(
         ("instant", "device", "parameter"),
-        "the models that were last broadcast, from k = 0",
+        "Ŵ(k), the models last broadcast, from k = 0",
         recorded="trace",
     ),
-    "adjacency": Variable(("step", "device", "neighbor"), "physical links", recorded="audit"),
+    "adjacency": Variable(("step", "device", "neighbor"), "A(k), physical links", recorded="audit"),
     "used_links": Variable(
-        ("step", "device", "neighbor"), "links that carried parameters", recorded="trace"
+        ("step", "device", "neighbor"), "v_ij(k), links that carried parameters", recorded="trace"
     ),
-    "fired": Variable(("step", "device"), "devices that broadcast", recorded="audit"),
-    "sample": Variable(("step", "device", "batch"), "indices into the training set", recorded="trace"),
+    "fired": Variable(("step", "device"), "v_i(k), devices that broadcast", recorded="audit"),
+    "sample": Variable(
+        ("step", "device", "batch"), "indices into the training set of each mini-batch", recorded="trace"
+    ),
+    "diverged_at": Variable(
+        (), "iteration with the first model that is not finite, or -1", recorded="sweep"
+    ),
 }
 
 DIMENSIONS = {name: variable.dimensions for name, variable in VARIABLES.items()}

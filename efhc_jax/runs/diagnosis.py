@@ -102,7 +102,7 @@ def _accelerators() -> Check:
 
 
 def _memory() -> Check:
-    from efhc_jax.runs.memory import free_memory, gigabytes
+    from efhc_jax.runs.machine import free_memory, gigabytes
 
     free = free_memory()
     found = f"{gigabytes(free)} free"
@@ -112,7 +112,7 @@ def _memory() -> Check:
 
 
 def _disk() -> Check:
-    from efhc_jax.runs.memory import gigabytes
+    from efhc_jax.runs.machine import gigabytes
 
     here = Path.cwd()
     free = shutil.disk_usage(here).free
@@ -200,6 +200,7 @@ def _broken_properties(experiment: Experiment, run: xarray.Dataset) -> list[str]
     import jax
 
     from efhc_jax.engine.mixing import transition_matrix
+    from efhc_jax.runs.prepare import step_sizes
 
     weights = run.weights.values.astype(np.float64)
     if not np.isfinite(weights).all():
@@ -211,8 +212,7 @@ def _broken_properties(experiment: Experiment, run: xarray.Dataset) -> list[str]
     if np.abs(sums - 1).max() > 1e-5 or mixing.min() < 0:
         failed.append("P is not doubly stochastic")
     moved = np.linalg.norm(weights[1:] - mixing @ weights[:-1], axis=2)
-    steps = experiment.learning_rate_offset + np.arange(len(moved))
-    rate = experiment.learning_rate / steps**experiment.learning_rate_decay
+    rate = step_sizes(experiment, len(moved))
     if not np.allclose(moved, rate[:, None] * run.gradient_norm.values, rtol=1e-2, atol=1e-3):
         failed.append("W(k+1) is not P(k)W(k) − α(k)G(k)")
     return failed

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from efhc_jax.errors import ExperimentError, first_line
-from efhc_jax.experiment.experiment import Experiment, check_choice
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.naming import check_choice
 
 
 class Logger(Protocol):

@@ -9,12 +9,9 @@ and to the peaks of whole processes. `python -m benchmarks.memory` compares esti
 from __future__ import annotations
 
 import bisect
-import contextlib
 import functools
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -30,13 +27,13 @@ from efhc_jax.engine.step import loss_and_gradient
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.models.base import Model, logits_of_all, normalise
+from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.graph_files import read_graphs
-from efhc_jax.network.proximity import neighbor_capacity
 from efhc_jax.network.slots import stored_slots
-from efhc_jax.network.topologies import GRAPHS, Degrees, checked_links, expected_degrees
-from efhc_jax.randomness.streams import Stream, host_stream
+from efhc_jax.network.topologies import Degrees, expected_degrees
 from efhc_jax.runs.liveness import Held, held_by
-from efhc_jax.runs.prepare import network_settings
+from efhc_jax.runs.machine import free_memory, free_on_host, gigabytes, resident_memory
+from efhc_jax.runs.prepare import links_of, network_settings
 
 _MB = 10**6
 _SHARE = 0.8  # of the free memory is for a batch, the rest for other processes
@@ -206,7 +203,7 @@ def estimate(
 
 def _network_of(runs: Sequence[Experiment]) -> _Network:
     """The network as the runs of a batch store it; the largest decides."""
-    kinds = {(e.graph, e.dynamics, e.connectivity, e.graph_file): e for e in runs}
+    kinds = {(e.graph, e.parameters("graph"), e.dynamics, e.connectivity, e.graph_file): e for e in runs}
     found = [_network_of_one(e) for e in kinds.values()]
     devices = runs[0].devices
     slots, is_matrix = stored_slots(devices, max(each.largest_degree for each in found))
@@ -221,20 +218,16 @@ def _network_of(runs: Sequence[Experiment]) -> _Network:
 
 def _network_of_one(e: Experiment) -> _Network:
     graphs = 0
+    settings, dynamics = network_settings(e), DYNAMICS[e.dynamics]
     if e.dynamics == "trace":
-        over_time = read_graphs(e.graph_file, e.devices, e.iterations)
-        graphs, degrees = len(over_time.times), _degrees(over_time.all_links(), e.devices)
-    else:
-        settings = network_settings(e)
-        known = expected_degrees(e.graph, settings)
-        if known is None:  # a user's own topology: unknown before it is drawn
-            links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
-            source = f"graph={e.graph!r}"
-            known = _degrees(checked_links(links, e.devices, source, e.allow_disconnected), e.devices)
-        degrees = known
+        graphs = len(read_graphs(e.graph_file, e.devices, e.iterations).times)
+    known = None
+    if dynamics.links is None:
+        known = expected_degrees(e.graph, settings, e.parameters("graph"))
+    degrees = known or _degrees(links_of(e), e.devices)  # of a user's own: unknown before it is drawn
     largest = degrees.largest
-    if e.dynamics == "mobility":
-        largest = max(largest, neighbor_capacity(e.devices, e.connectivity))
+    if dynamics.room is not None:
+        largest = max(largest, dynamics.room(settings))
     slots, is_matrix = stored_slots(e.devices, largest)
     return _Network(slots, is_matrix, int(degrees.mean * e.devices / 2), graphs, largest)
 
@@ -351,15 +344,16 @@ def choose_batch(needs: Estimate, runs: int, spec: Spec, asked: int | None = Non
     fitting = max(1, most) * teams
     if asked is not None:
         if asked < 1:
-            raise ExperimentError(f"batch={asked}: give a whole number of 1 or more")
+            raise ExperimentError(f"runs_at_once={asked}: give a whole number of 1 or more")
         if asked % teams:
             raise ExperimentError(
-                f"batch={asked}: cannot be divided over {hardware(teams)}; give a multiple of {teams}"
+                f"runs_at_once={asked}: cannot be divided over {hardware(teams)}; "
+                f"give a multiple of {teams}"
             )
         if asked > fitting:
             needed, free = _needed_and_free(needs, asked // teams, spec)
             raise ExperimentError(
-                f"batch={asked}: needs {gigabytes(needed)}, but "
+                f"runs_at_once={asked}: needs {gigabytes(needed)}, but "
                 f"{gigabytes(free)} are free; try {fitting} or less"
             )
         return asked
@@ -379,8 +373,8 @@ def _needed_and_free(needs: Estimate, runs: int, spec: Spec) -> tuple[int, float
     here = accelerators_here(spec)
     in_process = needs.in_process(runs, here)
     if jax.default_backend() == "cpu":
-        return in_process, free_memory() + min(_resident(), needs.runtime + needs.host)
-    on_host = _free_on_host() + min(_resident(), needs.runtime + needs.host)
+        return in_process, free_memory() + min(resident_memory(), needs.runtime + needs.host)
+    on_host = free_on_host() + min(resident_memory(), needs.runtime + needs.host)
     if in_process > on_host:
         return in_process, on_host
     return needs.peak(runs), free_memory()
@@ -399,61 +393,7 @@ def _too_large(needs: Estimate, spec: Spec) -> str:
     if teams > 1 and subject.endswith("a single run"):
         subject += f" on each of {hardware(teams)}"
         if jax.default_backend() == "cpu" and needs.in_process(1) <= free:
-            advice = "batch=1, one run after the other"
+            advice = "runs_at_once=1, one run after the other"
     return (
         f"{subject} needs about {gigabytes(needed)}{parts}, but {gigabytes(free)} are free; try {advice}"
     )
-
-
-def free_memory() -> int:
-    """Free memory in bytes: that of the accelerator with the least, or of this machine for a CPU."""
-    limits = []
-    for accelerator in jax.local_devices():
-        stats = accelerator.memory_stats() or {}
-        if "bytes_limit" in stats:
-            limits.append(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
-    return min(limits) if limits else _free_on_host()
-
-
-def peak_memory() -> int:
-    """Peak memory of this process in bytes: on one of its accelerators, or in total on a CPU."""
-    stats = [device.memory_stats() or {} for device in jax.local_devices()]
-    peaks = [each["peak_bytes_in_use"] for each in stats if "peak_bytes_in_use" in each]
-    if peaks:
-        return max(peaks)
-    with contextlib.suppress(OSError, StopIteration):
-        # `getrusage` of a new process starts from the peak of its parent.
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def gigabytes(count: float) -> str:
-    """A number of bytes in gigabytes."""
-    return f"{count / 1e9:.2f} GB"
-
-
-def _free_on_host() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 4 * 2**30  # not Linux: a cautious guess
-    limit = Path("/sys/fs/cgroup/memory.max")  # the limit of a container
-    with contextlib.suppress(OSError, ValueError):
-        free = min(free, int(limit.read_text()))
-    return free
-
-
-def _resident() -> int:
-    """Resident memory of this process in bytes."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    import resource
-
-    return pages * resource.getpagesize()

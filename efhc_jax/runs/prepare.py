@@ -16,25 +16,29 @@ from efhc_jax.engine.program import Spec, laid_out
 from efhc_jax.engine.sharding import SINGLE, Layout
 from efhc_jax.engine.step import Rules
 from efhc_jax.engine.values import RunValues
-from efhc_jax.experiment.experiment import Experiment, StoredName
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.families import AS_LEARNING_RATE, member_of
+from efhc_jax.experiment.naming import StoredName
+from efhc_jax.members import make_parameters
+from efhc_jax.members.tracing import as_arrays, texts_of
 from efhc_jax.models import make_model
-from efhc_jax.network.dynamics import DYNAMICS, DynamicsValues, NetworkValues
-from efhc_jax.network.graph_files import read_graphs
-from efhc_jax.network.proximity import neighbor_capacity
-from efhc_jax.network.slots import (
-    Network,
-    exact_link_numbers,
-    in_slots,
-    make_network,
-    pad_networks,
-    refitted,
-)
-from efhc_jax.network.topologies import GRAPHS, NetworkSettings, checked_links, connected_places
+from efhc_jax.network.dynamics import DYNAMICS
+from efhc_jax.network.dynamics.base import Drawing, Dynamics, NetworkValues
+from efhc_jax.network.dynamics.checks import check_dynamics, check_snapshots, drawn_by
+from efhc_jax.network.geometry import Links
+from efhc_jax.network.slots import Network, make_network, pad_networks
+from efhc_jax.network.topologies import NetworkSettings, checked_links, draw_links
 from efhc_jax.policies import POLICIES
 from efhc_jax.policies.checks import compiled_policies
 from efhc_jax.randomness.draws import pinned_settings, run_key
 from efhc_jax.randomness.streams import Stream, host_stream
 from efhc_jax.resources.bandwidth import bandwidths
+from efhc_jax.schedules import SCHEDULES
+from efhc_jax.schedules.base import ScheduleValues, value_at
+from efhc_jax.schedules.checks import check_schedule
+
+# Families whose parameters are values of the compiled program; those of the others are used before it.
+_TRACED = ("policy", "dynamics", "learning_rate_schedule", "threshold_schedule")
 
 
 def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment, Dataset]:
@@ -52,25 +56,72 @@ def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment,
 
 
 @pinned_settings()
-def prepare(experiment: Experiment, dataset: Dataset) -> RunValues:
-    """Draw the network, the bandwidths and the split of one experiment."""
+def prepare(experiment: Experiment, dataset: Dataset, spec: Spec | None = None) -> RunValues:
+    """Draw the network, the bandwidths and the split of one experiment.
+
+    Args:
+        experiment: the settings.
+        dataset: the data.
+        spec: the compiled program, which may have more policies than this experiment uses.
+    """
     e = experiment
     real = jnp.result_type(float)
+    network, dynamics = network_values(e), dynamics_values(e)
+    if not DYNAMICS.is_built_in(e.dynamics):
+        check_snapshots(e.dynamics, DYNAMICS[e.dynamics], network, dynamics)
     return RunValues(
         key=run_key(e.seed),
         policy=jnp.asarray(list(POLICIES).index(e.policy), jnp.int32),
+        policies=_policy_values(e, spec or make_spec(e, dataset)),
         r=jnp.asarray(e.r, real),
-        learning_rate=(
-            jnp.asarray(e.learning_rate, real),
-            jnp.asarray(e.learning_rate_offset, real),
-            jnp.asarray(e.learning_rate_decay, real),
-        ),
+        learning_rate=_schedule_values(e, "learning_rate_schedule", e.learning_rate),
+        threshold=None
+        if e.threshold_schedule == AS_LEARNING_RATE
+        else _schedule_values(e, "threshold_schedule", 1.0),
         budgets=_in_two(np.asarray(e.budgets), real),
         bandwidth=jnp.asarray(_bandwidths(e), real),
-        network=network_values(e),
+        network=network,
+        dynamics=dynamics,
         shards=split_of(e, dataset),
-        absent_train=jnp.asarray(e.absent_train),
     )
+
+
+def _policy_values(e: Experiment, spec: Spec) -> tuple[Any, ...]:
+    """The parameters of all policies of a program: those of the experiment, or defaults."""
+    found = []
+    for name, policy in zip(POLICIES, spec.rules.policies, strict=True):
+        own = e.parameters("policy") if name == e.policy else make_parameters(policy, {})
+        found.append(as_arrays(policy, own))
+    return tuple(found)
+
+
+def _schedule_values(e: Experiment, setting: str, scale: float) -> ScheduleValues:
+    real = jnp.result_type(float)
+    own = as_arrays(member_of(setting, e[setting]), e.parameters(setting))
+    return ScheduleValues(jnp.asarray(scale, real), jnp.asarray(e.iterations, real), own)
+
+
+def first_rates(experiment: Experiment) -> tuple[float, float]:
+    """α(0) and γ(0)."""
+    rates = [step_sizes(experiment, 1)[0]]
+    if experiment.threshold_schedule != AS_LEARNING_RATE:
+        rates.append(_values_of(experiment, "threshold_schedule", 1.0, 1)[0])
+    return float(rates[0]), float(rates[-1])
+
+
+def step_sizes(experiment: Experiment, iterations: int) -> np.ndarray:
+    """α(k) of the first iterations, by the schedule of the compiled program."""
+    return _values_of(experiment, "learning_rate_schedule", experiment.learning_rate, iterations)
+
+
+def _values_of(e: Experiment, setting: str, scale: float, iterations: int) -> np.ndarray:
+    schedule, values = SCHEDULES[e[setting]], _schedule_values(e, setting, scale)
+    return np.asarray(jax.vmap(lambda k: value_at(schedule, values, k))(jnp.arange(iterations)))
+
+
+def dynamics_values(experiment: Experiment) -> Any:
+    """The parameters of the dynamics, as values of the program."""
+    return as_arrays(DYNAMICS[experiment.dynamics], experiment.parameters("dynamics"))
 
 
 def _bandwidths(e: Experiment) -> np.ndarray:
@@ -89,71 +140,42 @@ def split_of(experiment: Experiment, dataset: Dataset) -> Shards:
         dirichlet_alpha=e.dirichlet_alpha,
         minimum=e.batch_size,
         rng=host_stream(e.seed, Stream.SPLIT),
+        parameters=e.parameters("split"),
     )
 
 
 def network_settings(experiment: Experiment) -> NetworkSettings:
     """The settings of an experiment's network."""
-    radius = experiment.connectivity
-    return NetworkSettings(
-        experiment.devices, radius, experiment.placement or radius, experiment.graph_file
-    )
+    e = experiment
+    placement = e.placement or e.connectivity
+    return NetworkSettings(e.devices, e.connectivity, placement, e.graph_file, e.iterations)
+
+
+def links_of(experiment: Experiment) -> Links:
+    """All links of an experiment's network: those that its dynamics bring, or those of its graph."""
+    e = experiment
+    settings, dynamics = network_settings(e), DYNAMICS[e.dynamics]
+    if dynamics.links is not None:
+        links = dynamics.links(settings)
+        source = f"graph_file={e.graph_file}, all its graphs together"
+    else:
+        rng = host_stream(e.seed, Stream.GRAPH)
+        links = draw_links(e.graph, settings, rng, e.parameters("graph"))
+        source = f"graph_file={e.graph_file}" if e.graph == "file" else f"graph={e.graph!r}"
+    return checked_links(links, e.devices, source, e.allow_disconnected)
 
 
 @pinned_settings()
 def network_values(experiment: Experiment) -> NetworkValues:
-    """The network before its dynamics, or the first of a trace, and the parameters of the dynamics.
-
-    Parameters that only other dynamics need are empty.
-    """
+    """The network before its dynamics, and what these draw on the host."""
     e = experiment
-    real = jnp.result_type(float)
-    settings = network_settings(e)
-    places, turn = np.zeros((0, 2)), np.zeros((0, 0), np.int32)
-    times, slots = np.zeros(0, np.int32), np.zeros((0, 0, 0), bool)
-    if e.dynamics == "trace":
-        over_time = read_graphs(e.graph_file, e.devices, e.iterations)
-        source = f"graph_file={e.graph_file}, all its graphs together"
-        ever = checked_links(over_time.all_links(), e.devices, source, e.allow_disconnected)
-        network = make_network(ever, e.devices)
-        times = over_time.times.astype(np.int32)
-        slots = np.stack([in_slots(links, network) for links in over_time.links])
-        network = network._replace(links=jnp.asarray(slots[0]))
-    else:
-        links = GRAPHS[e.graph](settings, host_stream(e.seed, Stream.GRAPH))
-        source = f"graph_file={e.graph_file}" if e.graph == "file" else f"graph={e.graph!r}"
-        links = checked_links(links, e.devices, source, e.allow_disconnected)
-        room = neighbor_capacity(e.devices, e.connectivity) if e.dynamics == "mobility" else 0
-        network = make_network(links, e.devices, room)
-        if e.dynamics == "mobility":
-            places = connected_places(settings, host_stream(e.seed, Stream.GRAPH))
-        if e.dynamics == "periodic":
-            turn = _turns(e, network, links)
-    dynamics = DynamicsValues(
-        link_up=jnp.asarray(e.link_up, real),
-        link_failure=jnp.asarray(e.link_failure, real),
-        link_repair=jnp.asarray(e.link_repair, real),
-        period=jnp.asarray(e.period, jnp.int32),
-        turn=jnp.asarray(turn),
-        speed=jnp.asarray(e.speed, real),
-        radius=jnp.asarray(e.connectivity, real),
-        places=jnp.asarray(places, real),
-        leave=jnp.asarray(e.leave, real),
-        come_back=jnp.asarray(e.come_back, real),
-        graphs=(jnp.asarray(times), jnp.asarray(slots)),
-    )
-    return NetworkValues(run_key(e.seed), network.links, network.neighbors, dynamics)
-
-
-def _turns(e: Experiment, network: Network, links: np.ndarray) -> np.ndarray:
-    """The iteration of a period in which the link of every slot is up, in random order."""
-    order = host_stream(e.seed, Stream.NETWORK).permutation(len(links))
-    turn_of_link = np.empty(len(links), np.int32)
-    turn_of_link[order] = np.arange(len(links)) % e.period
-    numbers = links[:, 0].astype(np.int64) * e.devices + links[:, 1]  # in increasing order
-    slots = exact_link_numbers(network)
-    place = np.minimum(np.searchsorted(numbers, slots), max(len(links) - 1, 0))
-    return turn_of_link[place] if len(links) else np.zeros_like(slots, np.int32)
+    settings, dynamics, links = network_settings(e), DYNAMICS[e.dynamics], links_of(e)
+    room = 0 if dynamics.room is None else dynamics.room(settings)
+    network = make_network(links, e.devices, room)
+    drawing = Drawing(settings, e.parameters("dynamics"), e.seed, links, network)
+    drawn = drawn_by(e.dynamics, dynamics, drawing)
+    first = network.links if drawn.links is None else jnp.asarray(drawn.links)
+    return NetworkValues(run_key(e.seed), first, network.neighbors, drawn.values)
 
 
 def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
@@ -162,30 +184,18 @@ def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
     return jnp.asarray(rounded), jnp.asarray((exact - rounded).astype(real))
 
 
-def stack(runs: list[RunValues]) -> RunValues:
+def stack(runs: list[RunValues], dynamics: Dynamics) -> RunValues:
     """The values of several runs as one batch."""
     before = [Network(run.network.adjacency, run.network.neighbors) for run in runs]
     after = pad_networks(before)
-    graphs = max(len(run.network.dynamics.graphs[0]) for run in runs)
+    drawn = [run.network.drawn for run in runs]
+    if dynamics.fit is not None:
+        drawn = dynamics.fit(drawn, before, after)
     fitted = [
-        run._replace(network=_fitted(run.network, own, padded, graphs))
-        for run, own, padded in zip(runs, before, after, strict=True)
+        run._replace(network=NetworkValues(run.network.key, *network, values))
+        for run, network, values in zip(runs, after, drawn, strict=True)
     ]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fitted)
-
-
-def _fitted(values: NetworkValues, before: Network, after: Network, graphs: int) -> NetworkValues:
-    """The values of a network, padded to the slots and graphs over time of its batch."""
-    dynamics = values.dynamics
-    if dynamics.turn.size:
-        dynamics = dynamics._replace(turn=refitted(dynamics.turn, before, after))
-    times, links = dynamics.graphs
-    if len(times):
-        more = graphs - len(times)
-        times = jnp.pad(times, (0, more), constant_values=np.iinfo(np.int32).max)  # never
-        links = jnp.pad(refitted(links, before, after), ((0, more), (0, 0), (0, 0)))
-        dynamics = dynamics._replace(graphs=(times, links))
-    return NetworkValues(values.key, after.links, after.neighbors, dynamics)
 
 
 def make_spec(
@@ -201,9 +211,35 @@ def make_spec(
         dataset: the data.
         layout: the placement on accelerators.
         policies: all policies of the runs; by default that of the experiment.
+
+    Raises:
+        ExperimentError: a member that is used cannot be compiled; the message has its name.
     """
-    model = make_model(experiment.model, dataset.image_shape, dataset.classes)
-    used = {experiment.policy} if policies is None else policies
-    rules = Rules(model, compiled_policies(used, experiment.devices), experiment.norm_order)
-    dynamics = DYNAMICS[experiment.dynamics]
-    return laid_out(Spec(rules, experiment.devices, experiment.batch_size, dynamics, SINGLE), layout)
+    e = experiment
+    model = make_model(e.model, dataset.image_shape, dataset.classes, e.parameters("model"))
+    used = {e.policy} if policies is None else policies
+    check_schedule("learning_rate_schedule", e.learning_rate_schedule)
+    threshold = None
+    if e.threshold_schedule != AS_LEARNING_RATE:
+        check_schedule("threshold_schedule", e.threshold_schedule)
+        threshold = SCHEDULES[e.threshold_schedule]
+    dynamics = DYNAMICS[e.dynamics]
+    check_dynamics(e.dynamics, dynamics)
+    rules = Rules(
+        model,
+        compiled_policies(used, e.devices),
+        e.norm_order,
+        SCHEDULES[e.learning_rate_schedule],
+        threshold,
+    )
+    spec = Spec(rules, e.devices, e.batch_size, dynamics, SINGLE, _texts(e))
+    return laid_out(spec, layout)
+
+
+def _texts(e: Experiment) -> tuple[Any, ...]:
+    """Parameters of traced members that are texts, and so a part of the compiled program."""
+    found = []
+    for setting in _TRACED:
+        texts = texts_of(member_of(setting, e[setting]), e.parameters(setting))
+        found += [(setting, str(e[setting]), texts)] if texts else []
+    return tuple(found)

@@ -15,13 +15,14 @@ import numpy as np
 from efhc_jax.data import Dataset
 from efhc_jax.engine.budgets import Spending, may_reach, start_spending, with_exact_amounts
 from efhc_jax.engine.evaluation import evaluate, evaluate_at_budgets, evaluate_mean_models
-from efhc_jax.engine.program import Samples, Spec, advance, initialise
+from efhc_jax.engine.program import Progress, Samples, Spec, advance, initialise
 from efhc_jax.engine.recording import Recorder, record_audit, record_summary, record_trace
 from efhc_jax.engine.sharding import choose_layout_of_one, place_runs, place_shared, to_host
 from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment, check_experiment, check_registered
+from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.randomness.draws import pinned_settings
 from efhc_jax.results.datasets import note_policies, run_dataset
 from efhc_jax.results.history import History, Record
@@ -30,7 +31,7 @@ from efhc_jax.runs.loggers import Logger
 from efhc_jax.runs.memory import check_fits
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, run_progress
-from efhc_jax.storage.checkpoints import Checkpoints
+from efhc_jax.storage.checkpoints import Checkpoints, from_leaves, leaves_by_path
 from efhc_jax.storage.identity import note_files
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def simulate(
         _check_graphs_fit(experiment)
     record = record_trace if trace else record_audit if audit else record_summary
     check_fits(experiment, data, spec, record)
-    values = stack([prepare(experiment, data)])
+    values = stack([prepare(experiment, data, spec)], spec.dynamics)
     times = evaluation_times(experiment)
     title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
@@ -164,11 +165,11 @@ def run_batch(
     bandwidth, adjacency, budgets = to_host(
         (values.bandwidth, values.network.adjacency, values.budgets[0])
     )
-    states, spending, history = _begin(spec, values, control.checkpoints, filled_from)
+    progress, spending, history = _begin(spec, values, control.checkpoints, filled_from)
     tracing = record is record_trace
     initial = None
     if tracing:
-        initial = to_host(initialise(spec, values).weights)  # also when resuming from a checkpoint
+        initial = to_host(initialise(spec, values).state.weights)  # also when resuming from a checkpoint
         initial = initial.reshape(*initial.shape[:2], -1)
     before = history.seconds
     dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
@@ -177,11 +178,11 @@ def run_batch(
         if part.length == 0:
             evaluating = time.perf_counter()
             if part.first == 0:
-                found = _evaluate_initial(spec, values, states, test, initial_evaluations)
+                found = _evaluate_initial(spec, values, progress.state, test, initial_evaluations)
             else:
-                found = to_host(evaluate(spec, states, test))
+                found = to_host(evaluate(spec, progress.state, test))
             if record is not record_summary:
-                found |= to_host(evaluate_mean_models(spec, values, states, train))
+                found |= to_host(evaluate_mean_models(spec, values, progress.state, train))
             history.evaluation_seconds += time.perf_counter() - evaluating
             history.add_evaluation(found, part.first)
             _log(control, found, part.first)
@@ -191,11 +192,11 @@ def run_batch(
                 most = history.spent + part.length * dearest
                 if may_reach(most, budgets, to_host(spending.reached)):
                     watched = place_runs(spec.layout, with_exact_amounts(spending, history.spent))
-            states, watched, recorded = advance(
-                spec, record, part.length, values, states, watched, jnp.int32(part.first), train
+            progress, watched, recorded = advance(
+                spec, record, part.length, values, progress, watched, jnp.int32(part.first), train
             )
             spending = spending if watched is None else watched
-            _check_nobody_missed(states)
+            _check_network(spec, progress)
             recorded = to_host(recorded)
             history.add_steps(recorded, part.first)
             _log(control, recorded, part.first + part.length)
@@ -204,7 +205,7 @@ def run_batch(
         history.seconds = before + time.perf_counter() - began
         if history.all_diverged:
             break
-        _keep(control, history, states, spending)
+        _keep(control, history, progress, spending)
 
     evaluating = time.perf_counter()
     at_budgets = to_host(evaluate_at_budgets(spec, spending, test)) if budgets.size else {}
@@ -226,13 +227,13 @@ def _evaluate_initial(
     return {name: np.stack([known[key][name] for key in keys]) for name in known[keys[0]]}
 
 
-def _check_nobody_missed(states: State) -> None:
-    """Raise if a moving device had more neighbours than its list has room for."""
-    if "missed" in states.memory and to_host(states.memory["missed"]).any():
-        raise ExperimentError(
-            f"dynamics='mobility': a device has more than the {states.adjacency.shape[-1]} "
-            "neighbours that there is room for, which is very unlikely; try another seed"
-        )
+def _check_network(spec: Spec, progress: Progress) -> None:
+    """Raise if the dynamics have found something wrong."""
+    if spec.dynamics.problem is None:
+        return
+    if wrong := spec.dynamics.problem(to_host(progress.network)):
+        name = next((name for name, one in DYNAMICS.items() if one is spec.dynamics), "")
+        raise ExperimentError(f"dynamics={name!r}: {wrong}")
 
 
 class Part(NamedTuple):
@@ -286,19 +287,22 @@ def chunks(first: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _begin(
     spec: Spec, values: RunValues, checkpoints: Checkpoints | None, filled_from: int | None
-) -> tuple[State, Spending, History]:
-    """The initial states, or those of the checkpoint, whatever its number of accelerators."""
-    states = initialise(spec, values)
+) -> tuple[Progress, Spending, History]:
+    """The initial progress, or that of the checkpoint, whatever its number of accelerators."""
+    progress = initialise(spec, values)
     runs, budgets = values.budgets[0].shape
-    spending = jax.jit(start_spending, static_argnums=(0, 1))(runs, budgets, states.weights)
+    weights = progress.state.weights
+    spending = jax.jit(start_spending, static_argnums=(0, 1))(runs, budgets, weights)
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
-        return states, spending, History(runs, spec.devices)
+        return progress, spending, History(runs, spec.devices)
     saved = _refilled(saved, filled_from or runs, runs)
-    kept = {"memory": {}} | saved["states"]  # empty dicts are not stored
-    stored = (State(**kept), Spending(**saved["spending"]) if budgets else spending)
-    states, spending = place_runs(spec.layout, stored)
-    return states, spending, History.from_tree(saved["history"])
+    stored = (
+        from_leaves(progress, saved["progress"]),
+        from_leaves(spending, saved["spending"]) if budgets else spending,
+    )
+    progress, spending = place_runs(spec.layout, stored)
+    return progress, spending, History.from_tree(saved["history"])
 
 
 def _refilled(saved: dict[str, Any], distinct: int, runs: int) -> dict[str, Any]:
@@ -317,15 +321,15 @@ def _refilled(saved: dict[str, Any], distinct: int, runs: int) -> dict[str, Any]
     return jax.tree.map(fit, saved)
 
 
-def _keep(control: Control, history: History, states: State, spending: Spending) -> None:
+def _keep(control: Control, history: History, progress: Progress, spending: Spending) -> None:
     """Save a checkpoint when it is due, or when the run is to stop."""
     stop = control.should_stop()
     if control.checkpoints and (stop or control.checkpoints.due()):
         # Copies: a view of the buffers would keep the next chunk from writing into them.
-        states, spending = jax.tree.map(jnp.copy, (states, spending))
-        tree: dict[str, Any] = {"history": history.to_tree(), "states": to_host(states)._asdict()}
+        progress, spending = to_host(jax.tree.map(jnp.copy, (progress, spending)))
+        tree: dict[str, Any] = {"history": history.to_tree(), "progress": leaves_by_path(progress)}
         if spending.reached.shape[1]:
-            tree["spending"] = to_host(spending)._asdict()
+            tree["spending"] = leaves_by_path(spending)
         control.checkpoints.save(history.position, tree)
     if stop:
         raise KeyboardInterrupt

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
-import itertools
 import json
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,21 +18,17 @@ from efhc_jax.engine.program import Spec, laid_out
 from efhc_jax.engine.recording import Recorder, record_audit, record_summary
 from efhc_jax.engine.sharding import choose_layout, hardware
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.experiment.axes import NOT_AXES
-from efhc_jax.experiment.effects import settings_in_effect, why_no_effect
 from efhc_jax.experiment.experiment import (
-    FAMILIES,
-    LIMITS,
     Experiment,
     check_experiment,
-    check_names,
     check_registered,
-    first_values,
 )
 from efhc_jax.results.datasets import note_policies, sweep_dataset
 from efhc_jax.results.history import Record
 from efhc_jax.results.selection import axes_of
-from efhc_jax.runs.memory import Estimate, accelerators_here, choose_batch, estimate, gigabytes
+from efhc_jax.runs.grid import Grid, check_grid
+from efhc_jax.runs.machine import gigabytes
+from efhc_jax.runs.memory import Estimate, accelerators_here, choose_batch, estimate
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, sweep_progress
 from efhc_jax.runs.simulation import Control, InitialEvaluations, evaluation_times, run_batch
@@ -43,21 +36,18 @@ from efhc_jax.storage.checkpoints import Checkpoints
 from efhc_jax.storage.identity import differences, note_files, owner
 from efhc_jax.storage.netcdf import load, save
 from efhc_jax.storage.sweep_folder import Store
-from efhc_jax.text.names import known_name
 
 if TYPE_CHECKING:
     import xarray
 
-# Fields that determine shapes or code: runs share a compilation only if these are equal.
 _AUDIT_LIMIT = 4 * 2**30  # bytes of graphs that a sweep may record
-_MOST_RUNS = 100_000  # of a sweep
 
 
 def sweep(
     experiment: Experiment,
     data: Dataset | None = None,
     *,
-    batch: int | None = None,
+    runs_at_once: int | None = None,
     out: str | Path | None = None,
     audit: bool = False,
     nested: bool = False,
@@ -75,7 +65,7 @@ def sweep(
     Args:
         experiment: the settings that all runs share.
         data: a dataset to use instead of the one that the experiment names.
-        batch: number of runs computed at once; chosen automatically by default.
+        runs_at_once: number of runs in a batch; chosen automatically by default.
         out: folder for finished batches, from which a stopped sweep resumes.
         audit: record the graphs, broadcasts and gradient norms of every iteration.
         nested: for an axis of connectivities, use the positions that are connected at the smallest one
@@ -84,7 +74,8 @@ def sweep(
         progress: show a progress bar; by default on a terminal and in a notebook.
         checkpoint_seconds: minimum time between checkpoints of the batch in progress.
         should_stop: called after every chunk; if it returns True, the batch in progress is saved.
-        **axes: fields of `Experiment`, each with a list of values.
+        **axes: settings of `Experiment`, or parameters of members by their full names, each with a list
+            of values.
 
     Returns:
         The dataset of a run, with one more dimension per axis.
@@ -96,6 +87,10 @@ def sweep(
         {'policy': 2, 'seed': 3, 'evaluation': 2, 'device': 10}
     """
     check_experiment(experiment)
+    if "batch" in axes:
+        raise ExperimentError(
+            "batch: is now runs_at_once; give that, or batch_size for samples per mini-batch"
+        )
     if data is not None:
         if "dataset" in axes:
             raise ExperimentError("dataset: is an axis, but data are given as well; give one of the two")
@@ -107,16 +102,16 @@ def sweep(
     record = record_audit if audit else record_summary
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
-        jobs, size = _jobs(grid, data, batch, record)
+        jobs, size = _jobs(grid, data, runs_at_once, record)
         begun_on = None
         if store:
             if _writes():
-                begun = store.claim(grid.manifest(size, jobs, audit))
+                begun = store.claim(_manifest(grid, size, jobs, audit))
                 size, begun_on = begun["batch"], begun.get("accelerators")
                 _note_other_hardware(begun_on, jobs[0].spec.layout.accelerators)
             size = _agreed(size)
             if _agreed(int(store.result.exists())):
-                return _finished(store.result, grid.manifest(size, jobs, audit))
+                return _finished(store.result, _manifest(grid, size, jobs, audit))
         with sweep_progress(len(grid.experiments), experiment.iterations, progress) as report:
             records = _run_all(jobs, size, store, record, report, checkpoint_seconds, should_stop)
         result = sweep_dataset(grid.experiment, grid.axes, records)
@@ -134,69 +129,17 @@ def sweep(
     return result
 
 
-class Grid(NamedTuple):
-    """All combinations of the axes, the last axis fastest."""
-
-    experiment: Experiment
-    axes: dict[str, list[Any]]
-    experiments: list[Experiment]
-
-    @classmethod
-    def of(cls, experiment: Experiment, axes: Mapping[str, Sequence[Any]], nested: bool = False) -> Grid:
-        """Check the axes and create every experiment.
-
-        Raises:
-            ExperimentError: an axis is unknown or empty, or has a value twice or one out of range.
-        """
-        check_names(axes)
-        values = {name: _check_axis(name, axis) for name, axis in axes.items()}
-        if nested:
-            experiment = _nested(experiment, values)
-        experiment = experiment.inherit(first_values(values))
-        runs = math.prod(len(axis) for axis in values.values())
-        if runs > _MOST_RUNS:
-            raise ExperimentError(
-                f"{', '.join(values)}: more than {_MOST_RUNS:,} runs; split them into several sweeps"
-            )
-        combinations = itertools.product(*values.values())
-        experiments = [
-            experiment.inherit(dict(zip(values, combination, strict=True)))
-            for combination in combinations
-        ]
-        axes_as_checked = {
-            name: list(dict.fromkeys(getattr(e, name) for e in experiments)) for name in values
-        }
-        return cls(experiment, axes_as_checked, experiments)
-
-    def manifest(self, batch: int, jobs: list[Job], audit: bool) -> dict[str, Any]:
-        """The settings that identify this sweep."""
-        return owner(
-            self.experiments,
-            {job.runs[0][1].dataset: job.data.digest for job in jobs},
-            audit=audit,
-            bits=jax.numpy.zeros(()).dtype.itemsize * 8,
-            axes=self.axes,
-            batch=batch,
-            accelerators=jobs[0].spec.layout.accelerators,
-        )
-
-
-def check_grid(grid: Grid, given: Sequence[str] = ()) -> None:
-    """Raise if a given setting has no effect in any run.
-
-    Args:
-        grid: the sweep.
-        given: the settings that were given in addition to its axes.
-
-    Raises:
-        ExperimentError: a setting has no effect, or two values of an axis give the same runs.
-    """
-    _check_axes_have_effects(grid.axes, grid.experiments)
-    for name in given:
-        value, default = getattr(grid.experiment, name), grid.experiment.defaults()[name]
-        why = [why_no_effect(experiment, name) for experiment in grid.experiments]
-        if name not in grid.axes and value != default and all(why):
-            raise ExperimentError(f"{name}={value!r}: {why[0]}")
+def _manifest(grid: Grid, batch: int, jobs: list[Job], audit: bool) -> dict[str, Any]:
+    """The settings that identify this sweep."""
+    return owner(
+        grid.experiments,
+        {job.runs[0][1].dataset: job.data.digest for job in jobs},
+        audit=audit,
+        bits=jax.numpy.zeros(()).dtype.itemsize * 8,
+        axes=grid.axes,
+        batch=batch,
+        accelerators=jobs[0].spec.layout.accelerators,
+    )
 
 
 def _finished(path: Path, manifest: dict[str, Any]) -> xarray.Dataset:
@@ -249,10 +192,10 @@ class Job(NamedTuple):
 
 
 def predict(
-    grid: Grid, data: Dataset | None = None, batch: int | None = None, audit: bool = False
+    grid: Grid, data: Dataset | None = None, runs_at_once: int | None = None, audit: bool = False
 ) -> str:
     """The batches, compilations and memory of a sweep in one line."""
-    jobs, size = _jobs(grid, data, batch, record_audit if audit else record_summary)
+    jobs, size = _jobs(grid, data, runs_at_once, record_audit if audit else record_summary)
     where = hardware(jobs[0].spec.layout.accelerators)
     runs = len(grid.experiments)
     return (
@@ -274,21 +217,6 @@ def _memory(jobs: list[Job], size: int) -> str:
         return f"about {gigabytes(max(processes))} of memory in all"
     on_each = f"about {gigabytes(max(peaks))} of memory on each accelerator"
     return f"{on_each} and {gigabytes(max(processes))} on the host"
-
-
-def _nested(experiment: Experiment, axes: Mapping[str, list[Any]]) -> Experiment:
-    """The settings for which the graphs of all connectivities have the same positions."""
-    if "connectivity" not in axes:
-        raise ExperimentError(
-            "nested: has no effect without an axis of connectivities; try connectivity=[0.3, 0.6]"
-        )
-    lowest = min(axes["connectivity"])
-    if experiment.placement not in (0, lowest):
-        raise ExperimentError(
-            f"placement={experiment.placement:g}: nested graphs have positions that are connected at "
-            f"{lowest:g}, the smallest connectivity; leave placement out, or nested"
-        )
-    return experiment.inherit({"connectivity": lowest, "placement": lowest})
 
 
 def _nesting(grid: Grid) -> str:
@@ -325,7 +253,12 @@ def _jobs(
 
 def _parameters(jobs: list[Job]) -> int | str:
     """The number n of parameters; as JSON, by model and dataset, if it differs between runs."""
-    sizes = {f"{j.runs[0][1].model} on {j.runs[0][1].dataset}": j.spec.rules.model.size for j in jobs}
+    sizes = {}
+    for job in jobs:
+        first = job.runs[0][1]
+        own = first.parameters("model")
+        name = str(first.model) if own is None else f"{first.model} {own}"
+        sizes[f"{name} on {first.dataset}"] = job.spec.rules.model.size
     return json.dumps(sizes) if len(set(sizes.values())) > 1 else next(iter(sizes.values()))
 
 
@@ -404,14 +337,14 @@ def _run(
 ) -> list[Record]:
     """One batch; a short one is padded with copies, so that all batches have the same shape."""
     first = experiments[0]
-    hypers = [prepare(experiment, job.data) for experiment in experiments]
+    runs = [prepare(experiment, job.data, job.spec) for experiment in experiments]
     layout, whole = job.spec.layout.fitted(min(size, len(job.runs)))
-    hypers += [hypers[-1]] * (whole - len(hypers))
+    runs += [runs[-1]] * (whole - len(runs))
     spec = laid_out(job.spec, layout)
     times = evaluation_times(first)
     batch = run_batch(
         spec,
-        stack(hypers),
+        stack(runs, spec.dynamics),
         job.data,
         times,
         control,
@@ -434,46 +367,6 @@ def _check_audit_fits(grid: Grid) -> None:
             f"audit: the graphs of {len(each)} runs would take {sum(each) / 2**30:.1f} GiB, and "
             f"{_AUDIT_LIMIT / 2**30:.0f} GiB is the most; try fewer seeds, devices or iterations"
         )
-
-
-def _check_axes_have_effects(axes: Mapping[str, list[Any]], experiments: list[Experiment]) -> None:
-    """Raise if two values of an axis give the same runs for all values of the other axes."""
-    kinds: dict[tuple[Any, ...], int] = {}  # a number for each distinct run
-    numbers = [
-        kinds.setdefault(tuple(settings_in_effect(experiment).values()), len(kinds))
-        for experiment in experiments
-    ]
-    runs = np.array(numbers).reshape([len(values) for values in axes.values()])
-    for axis, (name, values) in enumerate(axes.items()):
-        found: dict[bytes, Any] = {}
-        for value, part in zip(values, np.moveaxis(runs, axis, 0), strict=True):
-            same = found.setdefault(part.tobytes(), value)
-            if same is not value:
-                why = why_no_effect(experiments[0], name)
-                if name == "heterogeneity" and not why:
-                    why = "is rounded to whole devices"
-                raise ExperimentError(
-                    f"{name}: {same!r} and {value!r} give the same runs" + (f"; it {why}" if why else "")
-                )
-
-
-def _check_axis(name: str, values: Any) -> list[Any]:
-    if name in NOT_AXES:
-        raise ExperimentError(f"{name}: cannot be an axis; {NOT_AXES[name]}")
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
-    values = list(itertools.islice(values, _MOST_RUNS + 1))
-    values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    values = [known_name(value, FAMILIES.get(name, ())) for value in values]
-    if name in LIMITS:
-        values = [LIMITS[name].check(name, value) for value in values]
-    if not values:
-        raise ExperimentError(f"{name}: the axis is empty; give at least one value")
-    plain = [value for value in values if isinstance(value, (str, float, int))]
-    twice = [value for value, count in collections.Counter(plain).items() if count > 1]
-    if twice:
-        raise ExperimentError(f"{name}: the axis has {twice[0]!r} twice; give each value once")
-    return values
 
 
 def _writes() -> bool:

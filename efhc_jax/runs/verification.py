@@ -13,12 +13,15 @@ import numpy as np
 from efhc_jax.data import Dataset
 from efhc_jax.engine.sharding import hardware
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.experiment.experiment import FAMILIES, Experiment, as_stored, check_registered
+from efhc_jax.experiment.experiment import Experiment, check_registered
+from efhc_jax.experiment.families import FAMILIES
+from efhc_jax.experiment.naming import as_stored
 from efhc_jax.policies import POLICIES
 from efhc_jax.results.datasets import attributes, data_of, run_dataset
 from efhc_jax.results.selection import axes_of, setting_of
+from efhc_jax.runs.grid import Grid
 from efhc_jax.runs.simulation import DivergedError, simulate
-from efhc_jax.runs.sweeps import Grid, repeat
+from efhc_jax.runs.sweeps import repeat
 from efhc_jax.storage.identity import file_digest
 
 if TYPE_CHECKING:

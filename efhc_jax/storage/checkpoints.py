@@ -19,7 +19,7 @@ import numpy as np
 from efhc_jax.errors import DataError, first_line
 from efhc_jax.storage.identity import differences
 
-FORMAT = 4  # version of the layout of a checkpoint
+FORMAT = 5  # version of the layout of a checkpoint
 _MOST_REASON = 200  # characters of an error of the storage layer in a message
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 
@@ -124,6 +124,35 @@ class Checkpoints:
             )
             self._manager = ocp.CheckpointManager(self.folder, options=options)
         return self._manager
+
+
+def leaves_by_path(tree: Any) -> dict[str, Any]:
+    """The arrays of any tree by their paths, as a checkpoint stores them."""
+    import jax
+
+    return {_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree)}
+
+
+def from_leaves(like: Any, leaves: dict[str, Any]) -> Any:
+    """The tree with the structure of `like` and the arrays that `leaves_by_path` gave.
+
+    Raises:
+        DataError: the structure is another one, as after a change of a policy's memory.
+    """
+    import jax
+
+    paths = [_name(path) for path, _ in jax.tree.leaves_with_path(like)]
+    if set(paths) != set(leaves):
+        other = ", ".join(sorted(set(paths) ^ set(leaves))[:3])
+        raise DataError(f"the checkpoint has another state ({other}); remove its folder to start again")
+    return jax.tree.unflatten(jax.tree.structure(like), [leaves[path] for path in paths])
+
+
+def _name(path: Any) -> str:
+    """A path in a tree as one word, because names of stored arrays are joined with dots."""
+    import jax
+
+    return jax.tree_util.keystr(path, simple=True, separator="-")
 
 
 def _hush() -> None:

@@ -15,17 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from efhc_jax.data.splits import SPLITS
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.models import MODELS
-from efhc_jax.network.topologies import GRAPHS
-from efhc_jax.policies import POLICIES
+from efhc_jax.experiment.families import FAMILIES
 
-_REGISTRIES: dict[str, dict[str, Any]] = {
-    "model": MODELS,
-    "policy": POLICIES,
-    "graph": GRAPHS,
-    "split": SPLITS,
+_REGISTRIES: dict[str, Any] = {
+    setting: family.registry for setting, family in FAMILIES.items() if setting != "dataset"
 }
 
 
@@ -39,7 +33,7 @@ def member_digests(experiments: Iterable[Experiment]) -> dict[str, str]:
     return {
         f"{family} {name!r}": f"{version}:{code_digest(_REGISTRIES[family][name])}"
         for family, name in sorted(used)
-        if name in _REGISTRIES[family] and not _is_ours(_REGISTRIES[family][name])
+        if name in _REGISTRIES[family] and not _REGISTRIES[family].is_built_in(name)
     }
 
 
@@ -56,15 +50,6 @@ def code_digest(member: Any) -> str:
     for piece in _pieces(member, {}):
         digest.update(len(piece).to_bytes(8, "little") + piece)
     return digest.hexdigest()[:16]
-
-
-def _is_ours(member: Any) -> bool:
-    """Whether a member is part of the package, whose version is compared."""
-    function = getattr(member, "fires", member)
-    if isinstance(function, str):
-        return True
-    name = getattr(function, "__qualname__", "<locals>")
-    return str(getattr(function, "__module__", "")).startswith("efhc_jax.") and "<locals>" not in name
 
 
 def _pieces(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:

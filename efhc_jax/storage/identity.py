@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.renamed import with_new_names
 from efhc_jax.storage.code_digests import member_digests
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     swept = set(_mapping(then.get("axes"))) & set(_mapping(now.get("axes")))
     found = []
     for part in ("experiment", "axes"):
-        old, new = (default[part] | _mapping(owner.get(part)) for owner in (then, now))
+        old, new = (default[part] | with_new_names(_mapping(one.get(part))) for one in (then, now))
         for name in sorted(set(old) | set(new)):
             if part == "experiment" and name in swept:
                 continue  # the value in the axes counts

@@ -17,6 +17,7 @@ from efhc_jax.disk.files import written_whole
 from efhc_jax.disk.seals import read_sealed, sealed
 from efhc_jax.errors import DataError, ExperimentError, first_line
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.renamed import RENAMED
 from efhc_jax.results.datasets import FORMAT
 from efhc_jax.results.validity import first_defect
 from efhc_jax.results.variables import DIMENSIONS
@@ -76,7 +77,17 @@ def load(path: str | Path) -> xarray.Dataset:
     wrong = first_defect(dataset, DIMENSIONS)
     if wrong:
         raise DataError(f"{path}: is damaged ({wrong})")
-    return dataset
+    return _with_new_axes(dataset)
+
+
+def _with_new_axes(dataset: xarray.Dataset) -> xarray.Dataset:
+    """A result of format 1 with the present names of its axes."""
+    axes = json.loads(dataset.attrs.get("axes", "[]"))
+    old = {axis: RENAMED[axis] for axis in axes if axis in RENAMED}
+    if not old:
+        return dataset
+    named = {axis: name for axis, name in old.items() if axis in dataset.variables}
+    return dataset.rename(named).assign_attrs(axes=json.dumps([old.get(axis, axis) for axis in axes]))
 
 
 def result_files(files: Sequence[str | Path]) -> list[Path]:
@@ -166,8 +177,7 @@ def file_stem(experiment: Experiment) -> str:
 
     Defaults are left out, so that it stays the same when settings are added.
     """
-    defaults = json.loads(Experiment().to_json())
-    fields = json.loads(experiment.to_json()).items()
-    given = {name: value for name, value in fields if value != defaults[name]}
+    settings = json.loads(experiment.to_json()).items()
+    given = {name: value for name, value in settings if not experiment.is_default(name)}
     digest = hashlib.sha256(json.dumps(given).encode()).hexdigest()[:8]
     return f"{experiment.policy}-{experiment.model}-{experiment.dataset}-{digest}"

@@ -11,7 +11,7 @@ from typing import Any
 ALIASES: dict[str, str] = {
     "lr": "learning_rate",
     "stepsize": "learning_rate",
-    "lrdecay": "learning_rate_decay",
+    "lrschedule": "learning_rate_schedule",
     "clients": "devices",
     "numclients": "devices",
     "numdevices": "devices",

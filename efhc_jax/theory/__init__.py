@@ -9,6 +9,7 @@ changes. Otherwise the verdict is that a finite run cannot tell, and the figure 
 from __future__ import annotations
 
 from efhc_jax.models.properties import GradientBounds
+from efhc_jax.schedules.base import PowerDecay
 from efhc_jax.theory.convergence import (
     OPTIMALITY,
     Optimum,
@@ -20,7 +21,13 @@ from efhc_jax.theory.convergence import (
 from efhc_jax.theory.findings import UNKNOWN, Curve, DecayFit, Finding, Verdict
 from efhc_jax.theory.flow import bounded_waits, information_flow, physical_connectivity
 from efhc_jax.theory.objectives import bounded_gradients, convexity, gradient_bounds
-from efhc_jax.theory.schedules import PowerDecay, guideline, step_sizes, threshold_decay
+from efhc_jax.theory.schedules import (
+    guideline,
+    step_sizes,
+    threshold_decay,
+    unknown_step_sizes,
+    unknown_threshold_decay,
+)
 from efhc_jax.theory.weights import simultaneous_exchange, transition_matrices, transition_weights
 
 __all__ = [
@@ -49,4 +56,6 @@ __all__ = [
     "threshold_decay",
     "transition_matrices",
     "transition_weights",
+    "unknown_step_sizes",
+    "unknown_threshold_decay",
 ]

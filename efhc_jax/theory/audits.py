@@ -9,6 +9,7 @@ from efhc_jax import theory
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.families import AS_LEARNING_RATE, member_of
 from efhc_jax.models import MODELS, make_model
 from efhc_jax.models.properties import NOTHING_KNOWN, Properties
 from efhc_jax.network.connectivity import broadcast_waits, connection_window, links_in_use
@@ -57,7 +58,6 @@ def audit(
         with contextlib.suppress(DataError):  # some findings need no data
             data = data_of(run)
     properties = _properties_of(experiment, data)
-    schedule = schedule_of(experiment)
     adjacency = run.adjacency.values.astype(bool)
     graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
     fired = run.fired.values.astype(bool)
@@ -69,21 +69,58 @@ def audit(
         findings.append(theory.transition_weights(graphs, used))
     findings.append(theory.convexity(experiment.model, properties))
     findings.append(_gradients(properties, run, data))
-    findings += theory.step_sizes(schedule)
+    findings += _step_sizes(experiment)
     findings.append(theory.physical_connectivity(graphs))
     findings.append(theory.bounded_waits(fired))
     if not policy.coordinated:  # a coordinator needs no links
         findings.append(theory.information_flow(used, window, int(broadcast_waits(fired).max())))
-    findings.append(theory.threshold_decay(schedule, schedule))
+    findings.append(_threshold_decay(experiment))
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
     findings.append(_optimality(experiment, properties, run, data, optimum))
     return findings
 
 
-def schedule_of(experiment: Experiment) -> PowerDecay:
-    """α(k) of an experiment, which is also γ(k)."""
-    e = experiment
-    return PowerDecay(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay)
+def _step_sizes(experiment: Experiment) -> tuple[Finding, ...]:
+    alpha = _law_of(experiment, "learning_rate_schedule", experiment.learning_rate)
+    if alpha is None:
+        return theory.unknown_step_sizes(_not_a_power("α", experiment.learning_rate_schedule))
+    return theory.step_sizes(alpha)
+
+
+def step_size_in_words(experiment: Experiment) -> str:
+    """α(k) as a formula, or the name of its schedule."""
+    alpha = _law_of(experiment, "learning_rate_schedule", experiment.learning_rate)
+    scaled = f"{experiment.learning_rate:g}·{experiment.learning_rate_schedule}"
+    return scaled if alpha is None else str(alpha)
+
+
+def _threshold_decay(experiment: Experiment) -> Finding:
+    """Remark 3, on γ(k)/α(k); it says nothing about thresholds that do not follow γ(k)."""
+    uses = getattr(member_of("policy", experiment.policy), "uses", None)
+    if uses and "threshold_schedule" not in uses:
+        return theory.unknown_threshold_decay(
+            f"the thresholds of policy={str(experiment.policy)!r} do not follow γ(k)"
+        )
+    if experiment.threshold_schedule == AS_LEARNING_RATE:  # γ = α, whatever it is
+        return theory.threshold_decay(PowerDecay(), PowerDecay())
+    alpha = _law_of(experiment, "learning_rate_schedule", experiment.learning_rate)
+    gamma = _law_of(experiment, "threshold_schedule", 1.0)
+    if alpha is None:
+        return theory.unknown_threshold_decay(_not_a_power("α", experiment.learning_rate_schedule))
+    if gamma is None:
+        return theory.unknown_threshold_decay(_not_a_power("γ", experiment.threshold_schedule))
+    return theory.threshold_decay(alpha, gamma)
+
+
+def _not_a_power(symbol: str, schedule: str) -> str:
+    return f"{symbol}(k) of the schedule {str(schedule)!r} is not known for all k, only for this run"
+
+
+def _law_of(experiment: Experiment, setting: str, scale: float) -> PowerDecay | None:
+    """The power of k that a schedule is; None if it is not one, or not registered here."""
+    schedule = member_of(setting, experiment[setting])
+    law = getattr(schedule, "law", None)
+    return None if law is None else law(scale, experiment.parameters(setting))
 
 
 def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
@@ -97,7 +134,8 @@ def least_loss(experiment: Experiment, data: Dataset) -> Optimum | None:
 
     if not _properties_of(experiment, data).convex:
         return None
-    model = make_model(experiment.model, data.image_shape, data.classes)
+    own = experiment.parameters("model")
+    model = make_model(experiment.model, data.image_shape, data.classes, own)
     return find_optimum(model, data, split_of(experiment, data))
 
 
@@ -121,6 +159,7 @@ def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None)
         every: K, the desired number of iterations between broadcasts.
         data: a dataset to use instead of the one that the experiment names.
     """
+    from efhc_jax.runs.prepare import first_rates
     from efhc_jax.runs.simulation import simulate
 
     if not every > 0:
@@ -130,7 +169,8 @@ def suggest_r(experiment: Experiment, every: float, data: Dataset | None = None)
     local = experiment.replace(policy="local", iterations=length, eval_every=length)
     short = simulate(local, data, audit=True, progress=False)
     largest = float(short.largest_gradient.max())
-    r = theory.guideline(short.bandwidth.values, every, largest)
+    rate, decay = first_rates(experiment)
+    r = theory.guideline(short.bandwidth.values, every, largest, rate / decay)
     chosen = experiment.replace(policy="efhc", r=r, eval_every=experiment.iterations)
     run = simulate(chosen, data, progress=False)
     broadcasts = float(run.broadcasts[-1].mean())
@@ -145,10 +185,11 @@ def _properties_of(experiment: Experiment, data: Dataset | None) -> Properties:
     """
     if experiment.model not in MODELS:
         return NOTHING_KNOWN
+    own = experiment.parameters("model")
     if data is not None:
-        return make_model(experiment.model, data.image_shape, data.classes).properties
+        return make_model(experiment.model, data.image_shape, data.classes, own).properties
     with contextlib.suppress(ValueError):  # the model may not take images of this shape
-        return make_model(experiment.model, *_ANY_IMAGES).properties
+        return make_model(experiment.model, *_ANY_IMAGES, own).properties
     return NOTHING_KNOWN
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.theory.findings import Finding, judged
+from efhc_jax.schedules.base import PowerDecay
+from efhc_jax.theory.findings import UNKNOWN, Finding, judged
 
-
-class PowerDecay(NamedTuple):
-    """The schedule α(k) = a / (b + k)^c, with the paper's defaults."""
-
-    scale: float = 1.0  # a
-    offset: float = 1.0  # b
-    decay: float = 0.5  # c
-
-    def __str__(self) -> str:
-        return f"{self.scale:g}/({self.offset:g}+k)^{self.decay:g}"
+_CONDITIONS = (
+    "step sizes vanish (Assumption 5)",
+    "step sizes sum to infinity (Assumption 5)",
+    "squared step sizes sum (Assumption 5)",
+)
+_DECAY = "decay of the thresholds (Remark 3)"
 
 
 def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
@@ -33,7 +29,7 @@ def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
         is finite if p·c is above 1.
 
     Example:
-        >>> [finding.verdict for finding in step_sizes(PowerDecay(decay=0.5))]
+        >>> [finding.verdict for finding in step_sizes(PowerDecay(exponent=0.5))]
         ['holds', 'holds', 'does not hold']
     """
     a, b, c = schedule
@@ -51,10 +47,15 @@ def step_sizes(schedule: PowerDecay) -> tuple[Finding, Finding, Finding]:
     if c == 0.5:
         summable += ". So the paper's own 1/√(1+k) is outside its Theorem 1"
     return (
-        judged("step sizes vanish (Assumption 5)", c > 0, vanishing, limit),
-        judged("step sizes sum to infinity (Assumption 5)", math.isinf(total), endless, total),
-        judged("squared step sizes sum (Assumption 5)", math.isfinite(squares), summable, squares),
+        judged(_CONDITIONS[0], c > 0, vanishing, limit),
+        judged(_CONDITIONS[1], math.isinf(total), endless, total),
+        judged(_CONDITIONS[2], math.isfinite(squares), summable, squares),
     )
+
+
+def unknown_step_sizes(why: str) -> tuple[Finding, ...]:
+    """Assumption 5 for step sizes that are not a power of k, with the reason."""
+    return tuple(Finding(condition, UNKNOWN, why, None) for condition in _CONDITIONS)
 
 
 def threshold_decay(step_size: PowerDecay, threshold: PowerDecay) -> Finding:
@@ -65,7 +66,7 @@ def threshold_decay(step_size: PowerDecay, threshold: PowerDecay) -> Finding:
 
     Args:
         step_size: α.
-        threshold: γ; here always the same.
+        threshold: γ.
 
     Returns:
         A finding whose value is the limit.
@@ -74,14 +75,19 @@ def threshold_decay(step_size: PowerDecay, threshold: PowerDecay) -> Finding:
         >>> threshold_decay(PowerDecay(), PowerDecay())[1:4]
         ('holds', 'γ/α is 1 at k = 0 and goes to 1', 1.0)
     """
-    first = threshold.scale / threshold.offset**threshold.decay
-    first *= step_size.offset**step_size.decay / step_size.scale
-    limit = 0.0 if threshold.decay > step_size.decay else math.inf
-    if threshold.decay == step_size.decay:
+    first = threshold.scale / threshold.offset**threshold.exponent
+    first *= step_size.offset**step_size.exponent / step_size.scale
+    limit = 0.0 if threshold.exponent > step_size.exponent else math.inf
+    if threshold.exponent == step_size.exponent:
         limit = threshold.scale / step_size.scale
     holds = 0 < limit < math.inf and math.isclose(first, limit)
     figure = f"γ/α is {first:g} at k = 0 and goes to {limit:g}"
-    return judged("decay of the thresholds (Remark 3)", holds, figure, limit)
+    return judged(_DECAY, holds, figure, limit)
+
+
+def unknown_threshold_decay(why: str) -> Finding:
+    """Remark 3 for thresholds that do not follow a power of k, with the reason."""
+    return Finding(_DECAY, UNKNOWN, why, None)
 
 
 def guideline(
@@ -108,5 +114,5 @@ def _sum_of_powers(schedule: PowerDecay, power: int) -> float:
     """Σ_k α(k)^power, over all k ≥ 0."""
     from scipy.special import zeta
 
-    exponent = power * schedule.decay
+    exponent = power * schedule.exponent
     return schedule.scale**power * float(zeta(exponent, schedule.offset)) if exponent > 1 else math.inf

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from efhc_jax.plotting.figures import LOOKS, time_at_evaluations
+from efhc_jax.plotting.figures import time_at_evaluations
+from efhc_jax.plotting.styles import LOOKS
 from efhc_jax.results.statistics import at_budget, interval, per_run
 
 if TYPE_CHECKING:

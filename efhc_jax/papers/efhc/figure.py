@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efhc_jax.papers.efhc.settings import COMPARED
-from efhc_jax.plotting.figures import LOOKS, draw_band, keep_to_percent, over_common_time
+from efhc_jax.plotting.figures import draw_band, keep_to_percent, over_common_time
+from efhc_jax.plotting.styles import LOOKS
 from efhc_jax.results.statistics import Interval, at_budget, interval, per_run
 
 if TYPE_CHECKING:

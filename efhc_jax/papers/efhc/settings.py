@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from efhc_jax.experiment.experiment import Experiment, check_choice
+from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.naming import check_choice
 
 COMPARED = ["efhc", "gt", "zt", "rg"]
 CLASSIFIERS = {"svm": 7_850, "lenet5": 61_706}  # with their numbers of parameters
@@ -98,7 +99,7 @@ def connectivity(classifier: str, preset: str, seeds: int | None = None) -> Stud
 def _setting(classifier: str) -> Experiment:
     if classifier == "svm":
         return Experiment()
-    return Experiment(model="lenet5", labels_per_device=2, heterogeneity=0.8)
+    return Experiment(model="lenet5", labels_per_device=2, weak_fraction=0.8)
 
 
 def _preset(name: str) -> Preset:
