@@ -21,9 +21,11 @@ from efhc_jax.cli.bench import Bench
 from efhc_jax.cli.data import Data
 from efhc_jax.cli.doctor import Doctor
 from efhc_jax.cli.figure1 import Figure1
+from efhc_jax.cli.members import load_members
 from efhc_jax.cli.plot import Plot
 from efhc_jax.cli.report import Report
-from efhc_jax.cli.run import Run, Settings
+from efhc_jax.cli.run import Run
+from efhc_jax.cli.settings import for_run, for_sweep, with_settings
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.cli.verify import Verify
 from efhc_jax.cli.words import check_words
@@ -80,12 +82,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse(arguments: list[str]) -> Any:
     """The command for these arguments; a config file sets the defaults of the flags of a run."""
+    load_members(arguments)
     check_words(arguments)
-    defaults = _settings_of_config(arguments) if arguments[:1] == ["run"] else None
+    commands: dict[str, type] = dict(COMMANDS)  # with settings where they are needed: they import JAX
+    if arguments[:1] == ["run"]:
+        commands["run"] = with_settings(Run, for_run(_settings_of_config(arguments)))
+    elif arguments[:1] == ["sweep"]:
+        commands["sweep"] = with_settings(Sweep, for_sweep())
     choices: Any = None
-    for name, kind in COMMANDS.items():
-        given = {"default": Run(settings=defaults)} if kind is Run and defaults else {}
-        choice = Annotated[kind, tyro.conf.subcommand(name, **given)]  # type: ignore[valid-type]
+    for name, kind in commands.items():
+        choice = Annotated[kind, tyro.conf.subcommand(name)]  # type: ignore[valid-type]
         choices = choice if choices is None else choices | choice
     return tyro.cli(
         choices,
@@ -102,7 +108,7 @@ def version() -> str:
     return f"efhc-jax {__version__} (jax {importlib.metadata.version('jax')})"
 
 
-def _settings_of_config(arguments: list[str]) -> Any:
+def _settings_of_config(arguments: list[str]) -> dict[str, Any]:
     """The settings in the file of the last `--config FILE`, if there is one."""
     path = None
     for word, following in zip(arguments, [*arguments[1:], None], strict=False):
@@ -110,7 +116,7 @@ def _settings_of_config(arguments: list[str]) -> Any:
             path = following
         elif word.startswith("--config="):
             path = word.removeprefix("--config=")
-    return Settings(**Experiment.from_toml(path).to_dict()) if path is not None else None
+    return Experiment.from_toml(path).to_dict() if path is not None else {}
 
 
 def entry() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from efhc_jax.cli.flags import OptionalFile, OptionalFolder
+from efhc_jax.cli.flags import MemberFiles, OptionalFile, OptionalFolder
 from efhc_jax.errors import ExperimentError
 
 
@@ -22,6 +22,8 @@ class Audit:
     """Figure of the consensus error and of F(w̄) − F* to write: .png, .pdf or .svg."""
     data_dir: OptionalFolder = None
     """Folder with the files of the dataset."""
+    members: MemberFiles = ()
+    """Python files that register the members of your own that the result was made with."""
 
     def execute(self) -> None:
         """Print a table of findings."""
@@ -34,7 +36,7 @@ class Audit:
         from efhc_jax.plotting.figures import describe, draw_convergence, save_figure
         from efhc_jax.storage.netcdf import load, result_file
         from efhc_jax.text.printing import in_table, print_text
-        from efhc_jax.theory.audits import audit, schedule_of
+        from efhc_jax.theory.audits import audit, step_size_in_words
 
         if self.out is not None and self.out.suffix.lower() not in (".png", ".pdf", ".svg"):
             raise ExperimentError(f"out={self.out}: give a file ending in .png, .pdf or .svg")
@@ -53,6 +55,6 @@ class Audit:
             )
         Console().print(table)
         if self.out is not None:
-            title = f"{describe(experiment)}, α = {schedule_of(experiment)}"
+            title = f"{describe(experiment)}, α = {step_size_in_words(experiment)}"
             figure = draw_convergence(findings, title)
             print_text(f"wrote {save_figure(figure, self.out)}")

@@ -45,8 +45,9 @@ class Figure1:
         from efhc_jax.data import load_dataset
         from efhc_jax.errors import ExperimentError
         from efhc_jax.papers.efhc import settings
+        from efhc_jax.runs.grid import Grid
         from efhc_jax.runs.interrupts import stop_requests
-        from efhc_jax.runs.sweeps import Grid, predict, sweep
+        from efhc_jax.runs.sweeps import predict, sweep
 
         if self.seeds is not None and self.seeds < 2:
             raise ExperimentError(f"seeds={self.seeds}: intervals need 2 or more")

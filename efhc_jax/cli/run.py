@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.cli.flags import Folder, MemberFiles, OptionalFile, OptionalFolder
+from efhc_jax.cli.settings import Settings
 from efhc_jax.disk.files import output_folder, written_whole
 from efhc_jax.disk.locks import held
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.text.docstrings import documentation
 from efhc_jax.text.printing import in_table, print_text
 
 if TYPE_CHECKING:
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
     from efhc_jax.runs.loggers import Logger
 
 
-def _settings() -> type:
-    """The fields of `Experiment`, unchecked: flags that override a file must not judge what is in it."""
-    kinds, texts = get_type_hints(Experiment), documentation(Experiment)
-    fields = []
-    for each in dataclasses.fields(Experiment):
-        kind, text = kinds[each.name], tyro.conf.arg(help=texts[each.name])
-        flag = Annotated[kind, text]  # type: ignore[valid-type]
-        fields.append((each.name, flag, dataclasses.field(default=each.default)))
-    return dataclasses.make_dataclass("Settings", fields, frozen=True)
-
-
-Settings: Any = _settings()
-Settings.__doc__ = "All settings of one run."
-
-
 @dataclass(frozen=True)
 class Run:
     """Run one experiment. Every setting is a flag; the defaults are the paper's SVM setting."""
@@ -48,6 +32,8 @@ class Run:
     settings: Settings = field(default_factory=Settings)
     config: OptionalFile = None
     """TOML file with settings by the same names; flags override it."""
+    members: MemberFiles = ()
+    """Python files that register policies, dynamics or other members of your own."""
     out: Folder = Path("out")
     """Folder for the results: a netCDF file, a figure, and the settings."""
     data_dir: OptionalFolder = None
@@ -65,9 +51,8 @@ class Run:
     def experiment(self) -> Experiment:
         """The experiment of the file, or the default one, with the flags that differ from it."""
         base = Experiment() if self.config is None else Experiment.from_toml(self.config)
-        before = base.to_dict()
-        given = vars(self.settings)
-        return base.replace(**{name: given[name] for name in before if given[name] != before[name]})
+        given = self.settings.values()
+        return base.replace(**{name: given[name] for name in given if given[name] != base[name]})
 
     def execute(self) -> None:
         """Run the simulation, then store, plot and print the results."""
@@ -166,7 +151,7 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
 
 def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
     """Names and values of the most important metrics."""
-    from efhc_jax.runs.memory import gigabytes, peak_memory
+    from efhc_jax.runs.machine import gigabytes, peak_memory
 
     steps = result.sizes["step"]
     lines = [("iterations", f"{steps:,}")]

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from efhc_jax.cli.flags import Folder, OptionalFile, OptionalFolder
+from efhc_jax.cli.flags import Folder, MemberFiles, OptionalFile, OptionalFolder
+from efhc_jax.cli.settings import Settings
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment, first_values, sweep_from_toml
-from efhc_jax.text.docstrings import documentation
 from efhc_jax.text.printing import in_table, print_text
 
 if TYPE_CHECKING:
     import xarray
 
 _MOST_ROWS = 40  # of the table of results
-
-
-def _several_values() -> type:
-    """`Experiment` with any number of values per field; none stands for the config file or default."""
-    fields = []
-    texts = documentation(Experiment)
-    for field in dataclasses.fields(Experiment):
-        kinds = {"str": str, "int": int, "float": float, "bool": bool}
-        kind = kinds.get(str(field.type), float)
-        flag = tyro.conf.arg(
-            metavar=f"{kind.__name__.upper()} …",
-            help=texts[field.name],
-            help_behavior_hint=f"(default: {_shown(field.default)})",
-        )
-        several = Annotated[tuple[kind, ...] | None, flag]  # type: ignore[valid-type]
-        fields.append((field.name, several, dataclasses.field(default=None)))
-    return dataclasses.make_dataclass("Settings", fields, frozen=True)
-
-
-def _shown(default: Any) -> str:
-    return "none" if default in ("", ()) else str(default)
-
-
-Settings: Any = _several_values()
-Settings.__doc__ = "Every field of an experiment; several values make it an axis of the sweep."
 
 
 @dataclass(frozen=True)
@@ -56,17 +30,19 @@ class Sweep:
     For example: efhc sweep --policy efhc gt zt rg --r 5 50 500 --seeds 5
     """
 
-    settings: Settings = dataclasses.field(default_factory=Settings)
+    settings: Settings = field(default_factory=Settings)
     seeds: int = 1
     """Number of seeds, starting at --seed; several seeds are an axis."""
     config: OptionalFile = None
     """TOML file with settings by the same names; a list is an axis, and flags override it."""
+    members: MemberFiles = ()
+    """Python files that register policies, dynamics or other members of your own."""
     out: Folder = Path("out/sweep")
     """Folder for the results; a stopped sweep resumes from there."""
     data_dir: OptionalFolder = None
     """Folder with the files of the dataset."""
-    batch: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Number of runs computed at once; chosen automatically by default."""
+    runs_at_once: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Number of runs in a batch, computed together; chosen automatically by default."""
     nested: bool = False
     """Draw the graphs of all connectivities from the same positions, connected at the smallest."""
     audit: bool = False
@@ -95,12 +71,13 @@ class Sweep:
         import jax
 
         from efhc_jax.data import load_dataset
-        from efhc_jax.runs.sweeps import Grid, check_grid, predict, sweep
+        from efhc_jax.runs.grid import Grid, check_grid
+        from efhc_jax.runs.sweeps import predict, sweep
 
         grid = Grid.of(experiment, axes, self.nested)
         check_grid(grid, given=list(experiment.to_dict()))
         if not self.distributed:
-            one_device_a_core(len(grid.experiments), self.batch)
+            one_device_a_core(len(grid.experiments), self.runs_at_once)
         data = None
         if "dataset" in axes and self.data_dir is not None:
             raise ExperimentError(
@@ -111,13 +88,13 @@ class Sweep:
             data = load_dataset(experiment.dataset, self.data_dir)
         speaks = jax.process_index() == 0
         if speaks:
-            print(predict(grid, data, self.batch, self.audit), flush=True)
+            print(predict(grid, data, self.runs_at_once, self.audit), flush=True)
         with notes(), stop_requests() as should_stop:
             try:
                 result = sweep(
                     experiment,
                     data,
-                    batch=self.batch,
+                    runs_at_once=self.runs_at_once,
                     out=self.out,
                     audit=self.audit,
                     nested=self.nested,
@@ -145,8 +122,7 @@ class Sweep:
     def plan(self) -> tuple[Experiment, dict[str, Sequence[Any]]]:
         """The settings that all runs share, and the axes."""
         experiment, listed = (Experiment(), {}) if self.config is None else sweep_from_toml(self.config)
-        named = vars(self.settings).items()
-        given = {name: list(values) for name, values in named if values is not None}
+        given = {name: list(values) for name, values in self.settings.values().items()}
         for name, values in given.items():
             if not values:
                 raise ExperimentError(f"{name}: no value; give one or more, or leave the flag out")
@@ -190,7 +166,7 @@ def sweep_table(result: xarray.Dataset) -> Any:
     import numpy as np
     from rich.table import Table
 
-    from efhc_jax.plotting.figures import LOOKS
+    from efhc_jax.plotting.styles import LOOKS
     from efhc_jax.results.selection import swept
     from efhc_jax.results.statistics import interval, per_run
 

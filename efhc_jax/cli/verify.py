@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from efhc_jax.cli.flags import OptionalFile, OptionalFolder
+from efhc_jax.cli.flags import MemberFiles, OptionalFile, OptionalFolder
 from efhc_jax.text.printing import print_text
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Verify:
     """Graph file of the result; the path stored in the result is not opened automatically."""
     data_dir: OptionalFolder = None
     """Folder with the files of the dataset."""
+    members: MemberFiles = ()
+    """Python files that register the members of your own that the result was made with."""
 
     def execute(self) -> int:
         """Repeat the runs, compare, and print."""

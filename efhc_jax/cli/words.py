@@ -11,13 +11,19 @@ import shlex
 from typing import NamedTuple
 
 from efhc_jax.cli.run import Run
+from efhc_jax.cli.settings import flags
 from efhc_jax.cli.sweep import Sweep
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.axes import NOT_AXES
-from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.experiment import check_names
+from efhc_jax.experiment.families import family_in
+from efhc_jax.experiment.renamed import RENAMED
 from efhc_jax.text.names import ALIASES, meant_field, other_fields
 
-SETTINGS = {field.name: str(field.type) for field in dataclasses.fields(Experiment)}
+
+def settings() -> dict[str, type]:
+    """The types of all settings, and of the parameters of all registered members."""
+    return {name: flag.kind for name, flag in flags().items()} | {"budgets": tuple}
 
 
 class Group(NamedTuple):
@@ -49,12 +55,12 @@ def check_words(words: list[str]) -> None:
     """
     if not words or words[0] not in ("run", "sweep") or {"-h", "--help"} & set(words):
         return
-    groups = grouped(words[1:])
+    groups, known, kinds = grouped(words[1:]), flags_of(words[0]), settings()
     for group in groups[1:]:
-        if group.name not in flags_of(words[0]):
+        if group.name not in known:
             _check_flag(words[0], group, groups)
-        elif group.name in SETTINGS and group.name != "graph_file":
-            _check_values(words[0], group, groups)
+        elif group.name in kinds and group.name != "graph_file":
+            _check_values(words[0], group, groups, kinds[group.name])
 
 
 def grouped(words: list[str]) -> list[Group]:
@@ -77,10 +83,18 @@ def grouped(words: list[str]) -> list[Group]:
 def flags_of(command: str) -> set[str]:
     """The names of all flags of `efhc run` or `efhc sweep`."""
     own = {field.name for field in dataclasses.fields(Run if command == "run" else Sweep)}
-    return own - {"experiment", "settings"} | set(SETTINGS)
+    return own - {"settings"} | set(settings())
 
 
 def _check_flag(command: str, group: Group, groups: list[Group]) -> None:
+    if group.name in RENAMED:
+        raise ExperimentError(f"{group.flag}: is now {_as_flag(RENAMED[group.name])}; give that")
+    if family_in(group.name)[0]:
+        check_names([group.name])
+    if command == "sweep" and group.name == "batch":
+        raise ExperimentError(
+            f"{group.flag}: is now --runs-at-once; give that, or --batch-size for samples per mini-batch"
+        )
     if command == "run" and group.name in flags_of("sweep") and group.name not in ALIASES:
         raise ExperimentError(
             f"{group.flag}: is a flag of efhc sweep, and efhc run makes one run; try: {as_sweep(groups)}"
@@ -95,13 +109,13 @@ def _as_flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _check_values(command: str, group: Group, groups: list[Group]) -> None:
+def _check_values(command: str, group: Group, groups: list[Group], kind: type) -> None:
     name, parts = group.name, group.parts
     shown = f"{name}={' '.join(group.values)}"
     commas = any("," in value for value in group.values)
-    several = len(parts) > 1 and name != "budgets" and SETTINGS[name] != "bool"
+    several = len(parts) > 1 and name != "budgets" and kind is not bool
     sweep = as_sweep(groups) if command == "run" else f"{group.flag} {shlex.join(parts)}"
-    if found := _with_comma(group):
+    if found := _with_comma(group, kind):
         number, rule = found
         other = "" if name in NOT_AXES else f", or for several values, separated by spaces: {sweep}"
         raise ExperimentError(f"{shown}: {rule}; try: {group.flag} {number}{other}")
@@ -118,28 +132,28 @@ def _check_values(command: str, group: Group, groups: list[Group]) -> None:
         )
 
 
-def _with_comma(group: Group) -> tuple[str, str] | None:
+def _with_comma(group: Group, kind: type) -> tuple[str, str] | None:
     """The number that a value with commas may stand for, and how to write it; None if there is none."""
-    kind, value = SETTINGS[group.name], group.values[0] if len(group.values) == 1 else ""
-    if kind == "int" and re.fullmatch(r"\d{1,3}(,\d{3})+", value):
+    value = group.values[0] if len(group.values) == 1 else ""
+    if kind is int and re.fullmatch(r"\d{1,3}(,\d{3})+", value):
         return value.replace(",", ""), "a number has no commas"
-    if kind == "float" and re.fullmatch(r"[-+]?\d*,\d+", value):
+    if kind is float and re.fullmatch(r"[-+]?\d*,\d+", value):
         return value.replace(",", "."), "a number has a decimal point, not a comma"
     return None
 
 
 def as_sweep(groups: list[Group]) -> str:
     """The command line of a run as that of a sweep, without the flags that only a run has."""
-    words = ["efhc", "sweep"]
+    words, kinds = ["efhc", "sweep"], settings()
     for group in groups[1:]:
         name, flag = group.name, group.flag
         if name not in flags_of("run") and (known := meant_field(name, flags_of("run"))):
             name, flag = known, _as_flag(known)
         if name in flags_of("run") - flags_of("sweep"):
             continue
-        several = name in SETTINGS and name != "graph_file"
+        several = name in kinds and name != "graph_file"
         values = group.parts if several else group.values
-        if SETTINGS.get(name) == "bool" and not values:  # in a sweep, booleans take a value
+        if kinds.get(name) is bool and not values:  # in a sweep, booleans take a value
             values = ["True"]
         words += [flag, *values]
     return shlex.join(words)
