@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from efhc_jax.data import Dataset
+from efhc_jax.experiment.families import FAMILIES
 
 pytest_plugins = ["needs"]
 hypothesis.settings.register_profile("repo", deadline=None, derandomize=True, max_examples=60)
@@ -34,6 +35,17 @@ def little_memory():
     if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MOST_MEMORY:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """Members that a test registers are gone after it."""
+    every = [family.registry for family in FAMILIES.values()]
+    before = [list(registry) for registry in every]
+    yield
+    for registry, names in zip(every, before, strict=True):
+        for name in [name for name in registry if name not in names]:
+            del registry[name]
 
 
 @pytest.fixture

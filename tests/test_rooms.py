@@ -8,8 +8,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "efhc_jax"
 ORDER = [  # a room may import from those before it; rooms in one line do not know each other
     {"errors"},
-    {"text", "disk"},
-    {"data", "models", "policies"},
+    {"text", "disk", "members"},
+    {"data", "models", "policies", "schedules"},
     {"randomness"},
     {"network", "resources"},
     {"experiment", "engine"},

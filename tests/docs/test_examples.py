@@ -5,13 +5,13 @@ import importlib
 import pkgutil
 import re
 import runpy
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import efhc_jax
+from efhc_jax.cli import main
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(
@@ -34,9 +34,8 @@ def test_most_of_the_public_functions_have_an_example():
 
 @pytest.fixture
 def short_runs(monkeypatch):
-    """Fewer iterations than the examples ask for, and no trace of what they add."""
-    from efhc_jax import GRAPHS, MODELS, POLICIES, Experiment
-    from efhc_jax.data import DATASETS
+    """Fewer iterations than the examples ask for."""
+    from efhc_jax import Experiment
 
     original = Experiment.__post_init__
 
@@ -46,12 +45,6 @@ def short_runs(monkeypatch):
         original(self)
 
     monkeypatch.setattr(Experiment, "__post_init__", short)
-    families = POLICIES, MODELS, GRAPHS, DATASETS
-    before = [dict(family) for family in families]
-    yield
-    for family, known in zip(families, before, strict=True):
-        family.clear()
-        family.update(known)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +81,8 @@ def run_blocks(page, names):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("policy", "thrifty: transmission time"),
+        ("policy", "thrifty 0.1: transmission time"),
+        ("dynamics", "awake 20% of the time: consensus error"),
         ("graph", "two_rooms: consensus error"),
         ("model", "accuracy"),
         ("dataset", "efhc: accuracy"),
@@ -99,24 +93,22 @@ def test_one_file_adds_a_member(kind, said, short_runs, capsys):
     assert said in capsys.readouterr().out
 
 
-def test_the_command_line_with_parts_of_your_own(short_runs, monkeypatch, tmp_path):
-    """All four at once, by the names that their files give them."""
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    words = "run --policy thrifty --graph two_rooms --dataset stripes --model perceptron --devices 4"
-    monkeypatch.setattr("sys.argv", ["my_efhc.py", *words.split(), "--out", str(tmp_path)])
-    with pytest.raises(SystemExit) as stop:
-        runpy.run_path(str(ROOT / "examples" / "my_efhc.py"), run_name="__main__")
-    assert stop.value.code == 0
+def test_all_of_them_at_once_on_the_command_line(short_runs, tmp_path):
+    """By the names that their files give them."""
+    kinds = ("policy", "dynamics", "graph", "model", "dataset")
+    files = [str(ROOT / "examples" / f"add_{kind}.py") for kind in kinds]
+    words = "--policy thrifty --policy.savings 3 --dynamics duty_cycle --dynamics.cycle 10"
+    words += " --graph two_rooms --dataset stripes --model perceptron --devices 4 --iterations 30"
+    assert main(["run", "--members", *files, *words.split(), "--out", str(tmp_path)]) == 0
     [written] = tmp_path.glob("*.nc")
     stored = efhc_jax.Experiment.from_json(efhc_jax.load(written).attrs["experiment"])
-    chosen = (stored.policy, stored.graph, stored.dataset, stored.model)
-    assert chosen == ("thrifty", "two_rooms", "stripes", "perceptron")
-    for name in [name for name in sys.modules if name.startswith("add_")]:
-        del sys.modules[name]
+    chosen = (stored.policy, stored.dynamics, stored.graph, stored.dataset, stored.model)
+    assert chosen == ("thrifty", "duty_cycle", "two_rooms", "stripes", "perceptron")
+    assert (stored["policy.savings"], stored["dynamics.cycle"]) == (3.0, 10)
 
 
 def test_the_example_files_are_the_papers_settings():
     svm = efhc_jax.Experiment.from_toml(ROOT / "examples" / "paper_svm.toml")
     assert svm == efhc_jax.Experiment()
     lenet5 = efhc_jax.Experiment.from_toml(ROOT / "examples" / "paper_lenet5.toml")
-    assert (lenet5.model, lenet5.labels_per_device, lenet5.heterogeneity) == ("lenet5", 2, 0.8)
+    assert (lenet5.model, lenet5.labels_per_device, lenet5.weak_fraction) == ("lenet5", 2, 0.8)

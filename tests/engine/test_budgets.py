@@ -149,7 +149,7 @@ def test_a_budget_that_is_never_reached_has_no_accuracy(tiny):
 
 
 def test_a_budget_reached_only_after_the_run_diverged_counts_as_never_reached(tiny):
-    wild = SMALL.replace(model="quadratic", policy="rg", learning_rate_decay=0.0)
+    wild = SMALL.replace(model="quadratic", policy="rg", learning_rate_schedule="constant")
     sizes = [make_model(name, (3, 3), 4).size for name in ("quadratic", "svm")]
     same_coins = efhc.simulate(SMALL.replace(policy="rg"), tiny)
     sums = np.cumsum(same_coins.transmission_time.values, dtype=np.float64) * sizes[0] / sizes[1]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracle
-from efhc_jax.engine.mixing import metropolis_weights, mix, transition_matrix, used_links
+from efhc_jax.engine.mixing import metropolis_weights, mix, transition_matrix
+from efhc_jax.network.links import used_links
 
 
 @st.composite

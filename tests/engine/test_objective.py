@@ -16,11 +16,11 @@ def test_it_is_that_of_the_definition(x64, tiny, split, devices, at_once):
     """With labels on three devices, a quarter of the samples is nobody's."""
     shards = split_data(split, tiny.train_labels, devices=devices, rng=np.random.default_rng(0))
     model, truth = make_model("logistic", (3, 3), 4), oracle.MODELS["logistic"](4)
-    row = np.random.default_rng(1).normal(size=(4, 10))
+    row = jnp.asarray(np.random.default_rng(1).normal(size=(4, 10)))
     images = oracle.normalise(tiny.train_images)
     parts = [shards.pool[a : a + n] for a, n in zip(shards.start, shards.count, strict=True)]
     assert sum(map(len, parts)) == (30 if split == "labels" else 40)
-    owned = [(row.ravel(), images[part], tiny.train_labels[part]) for part in parts]
+    owned = [(np.ravel(row), images[part], tiny.train_labels[part]) for part in parts]
     samples = jnp.asarray(tiny.train_images), jnp.asarray(tiny.train_labels)
     objective = make_objective(*samples, shards, at_once)
     expected = np.mean([truth.loss(*part) for part in owned])

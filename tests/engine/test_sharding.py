@@ -169,14 +169,16 @@ from efhc_jax.runs.simulation import evaluation_times, run_batch
 
 data = efhc.load_dataset("synthetic")
 base = efhc.Experiment(dataset="synthetic", devices=80, graph="ring", dynamics="failures")
-values = stack([prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")])
+spec = make_spec(base, data)
+each = [prepare(base.replace(policy=policy), data) for policy in ("efhc", "zt")]
+values = stack(each, spec.dynamics)
 assert values.network.neighbors is not None, "the test is about lists of neighbours"
-spec, times = make_spec(base, data), evaluation_times(base.replace(iterations=12, eval_every=6))
+times = evaluation_times(base.replace(iterations=12, eval_every=6))
 expected = run_batch(spec, values, data, times)
 for shape in ((1, 8), (2, 4)):
     mesh = Mesh(np.array(jax.devices()).reshape(shape), ("runs", "rows"))
     spread = laid_out(spec, Layout(mesh, devices=80))
-    weights = initialise(spread, place_runs(spread.layout, values)).weights
+    weights = initialise(spread, place_runs(spread.layout, values)).state.weights
     assert weights.addressable_shards[0].data.shape[:2] == (2 // shape[0], 80 // shape[1])
     for one, other in zip(expected, run_batch(spread, values, data, times), strict=True):
         for name, array in (one.evaluations | one.steps).items():

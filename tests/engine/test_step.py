@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 import oracle
 from efhc_jax.engine.step import Inputs, Rules, normalised_distance, start, step
 from efhc_jax.engine.values import RunValues
+from efhc_jax.members import make_parameters
+from efhc_jax.members.tracing import as_arrays
 from efhc_jax.models import make_model
 from efhc_jax.models.base import Model
-from efhc_jax.network.dynamics import Snapshot
+from efhc_jax.network.dynamics.base import Snapshot
 from efhc_jax.policies import POLICIES
+from efhc_jax.schedules import SCHEDULES, Power
+from efhc_jax.schedules.base import ScheduleValues
 
 DEVICES, ITERATIONS, BATCH = 5, 12, 2
 LEARNING_RATE = (0.5, 2.0, 0.6)
@@ -23,21 +27,29 @@ LEARNING_RATE = (0.5, 2.0, 0.6)
 
 @functools.cache
 def compiled(model, norm_order):
-    rules = Rules(make_model(model, (3, 3), 4), tuple(POLICIES.values()), norm_order)
+    rules = rules_of(make_model(model, (3, 3), 4), norm_order)
     return rules, jax.jit(functools.partial(step, rules))
 
 
+def rules_of(model, norm_order):
+    return Rules(model, tuple(POLICIES.values()), norm_order, SCHEDULES["power"])
+
+
 def values_of(policy, r, bandwidth):
+    scale, offset, exponent = LEARNING_RATE
+    power = as_arrays(SCHEDULES["power"], Power(offset, exponent))
     return RunValues(
         key=None,
         policy=jnp.asarray(list(POLICIES).index(policy)),
+        policies=tuple(as_arrays(one, make_parameters(one, {})) for one in POLICIES.values()),
         r=jnp.asarray(r),
-        learning_rate=tuple(jnp.asarray(value) for value in LEARNING_RATE),
+        learning_rate=ScheduleValues(jnp.asarray(scale), jnp.asarray(12.0), power),
+        threshold=None,
         budgets=(jnp.zeros(0), jnp.zeros(0)),
         bandwidth=jnp.asarray(bandwidth),
         network=None,
+        dynamics=None,
         shards=None,
-        absent_train=None,
     )
 
 
@@ -56,7 +68,7 @@ def fixed_graph(rng):
 def random_case(data, graphs, seed=0):
     rng = np.random.default_rng(seed)
     return {
-        "adjacency": graphs(rng),
+        "adjacency": jnp.asarray(graphs(rng)),
         "bandwidth": rng.choice([1000.0, 7000.0], DEVICES),
         "samples": rng.integers(0, len(data.train_labels), (ITERATIONS, DEVICES, BATCH)),
         "coins": rng.random((ITERATIONS, DEVICES)),
@@ -66,13 +78,15 @@ def random_case(data, graphs, seed=0):
 def run_engine(data, case, weights, model, policy, r, norm_order):
     rules, one_step = compiled(model, norm_order)
     values = values_of(policy, r, case["bandwidth"])
-    state, history = start(jnp.asarray(weights), case["adjacency"][0]), []
+    state, history = (
+        start(rules, values, jnp.asarray(weights), case["adjacency"][0], jnp.asarray(case["coins"][0])),
+        [],
+    )
     for k in range(ITERATIONS):
         sample = case["samples"][k]
         inputs = Inputs(
             jnp.asarray(k),
-            Snapshot(case["adjacency"][k], None, np.ones(DEVICES, bool)),
-            np.ones(DEVICES, bool),
+            Snapshot(case["adjacency"][k], None, jnp.ones(DEVICES, bool)),
             data.train_images[sample],
             data.train_labels[sample],
             case["coins"][k],
@@ -124,7 +138,7 @@ def check_against_oracle(data, model, policy, norm_order, graphs):
         np.testing.assert_allclose(state.last_broadcast, expected.last_broadcast, atol=1e-12)
         np.testing.assert_allclose(info.transmission_time, expected.transmission_time, rtol=1e-12)
         np.testing.assert_allclose(info.train_loss, expected.train_loss, rtol=1e-12)
-    if policy in ("efhc", "gt"):
+    if policy in ("efhc", "gt", "adaptive"):
         share = np.mean([info.fired for _, info in ours])
         assert 0.1 < share < 0.9, "a case in which all or none fire would not test the trigger"
 
@@ -140,21 +154,20 @@ def test_threshold_of_zero_is_zt_and_of_infinity_is_local(x64, tiny):
 
 def test_one_device_is_plain_sgd(x64, tiny):
     model: Model = make_model("logistic", (3, 3), 4)
-    rules = Rules(model, tuple(POLICIES.values()), 2.0)
-    alone = np.zeros((1, 1), bool)
+    rules = rules_of(model, 2.0)
+    alone = jnp.zeros((1, 1), bool)
     values = values_of("efhc", 50.0, [5000.0])
     row = np.random.default_rng(0).normal(size=model.size)
-    state = start(jnp.asarray(row)[None], alone)
+    state = start(rules, values, jnp.asarray(row)[None], alone, jnp.zeros(1))
     truth = oracle.MODELS["logistic"](4)
     for k in range(5):
-        image, label = tiny.train_images[k], tiny.train_labels[k]
+        image, label = jnp.asarray(tiny.train_images[k]), jnp.asarray(tiny.train_labels[k])
         inputs = Inputs(
             jnp.asarray(k),
-            Snapshot(alone, None, np.ones(1, bool)),
-            np.ones(1, bool),
+            Snapshot(alone, None, jnp.ones(1, bool)),
             image[None, None],
             label[None, None],
-            np.zeros(1),
+            jnp.zeros(1),
         )
         state, info = step(rules, values, state, inputs)
         a, b, c = LEARNING_RATE

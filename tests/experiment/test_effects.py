@@ -1,33 +1,26 @@
 """Settings without effect: each is named, with what to do, before anything is run."""
 
+import numpy as np
 import pytest
 
 import efhc_jax as efhc
 from efhc_jax.cli import main
-from efhc_jax.data import SPLITS
-from efhc_jax.experiment.effects import USES, check_effects, settings_in_effect, why_no_effect
-from efhc_jax.network.dynamics import DYNAMICS
+from efhc_jax.experiment.effects import check_effects, settings_in_effect, why_no_effect
+from efhc_jax.experiment.families import FAMILIES, family_in, full_names, users_of
 from efhc_jax.network.topologies import GRAPHS
-from efhc_jax.runs.sweeps import Grid, check_grid
+from efhc_jax.runs.grid import Grid, check_grid
 
 OTHER_VALUES = {  # none of them the default
     "labels_per_device": 2,
     "dirichlet_alpha": 0.3,
     "connectivity": 0.6,
     "placement": 0.3,
-    "link_up": 0.5,
-    "link_failure": 0.1,
-    "link_repair": 0.1,
-    "period": 3,
-    "speed": 0.02,
-    "leave": 0.1,
-    "come_back": 0.1,
-    "absent_train": True,
     "allow_disconnected": True,
     "r": 5.0,
     "norm_order": 1.0,
+    "threshold_schedule": "constant",
 }
-FAMILIES = {"split": SPLITS, "graph": GRAPHS, "policy": efhc.POLICIES}
+SHARED = [(setting, name) for setting, family in FAMILIES.items() for name in family.shared]
 
 
 def experiment(**fields):
@@ -36,24 +29,45 @@ def experiment(**fields):
     return efhc.Experiment(**fields)
 
 
-@pytest.mark.parametrize("name", USES)
-def test_a_setting_is_refused_where_nothing_uses_it(name):
-    use, value = USES[name], OTHER_VALUES[name]
-    for member in use.others:
+@pytest.mark.parametrize(("setting", "name"), SHARED)
+def test_a_setting_is_refused_where_nothing_uses_it(setting, name):
+    value, registry = OTHER_VALUES[name], FAMILIES[setting].registry
+    users = [member for member in registry if name in registry[member].uses]
+    others = [member for member in registry if member not in users]
+    assert users
+    assert others
+    for member in others:
         with pytest.raises(efhc.ExperimentError) as error:
-            experiment(**{use.family: member, name: value})
+            experiment(**{setting: member, name: value})
         assert f"{name}={value!r}: has no effect with" in str(error.value)
-        assert f"{use.family}={use.users[0]!r}" in str(error.value) or member == "trace"
-    for member in use.users:
-        assert getattr(experiment(**{use.family: member, name: value}), name) == value
+        assert f"{setting}={users[0]!r}" in str(error.value)
+    for member in users:
+        assert experiment(**{setting: member, name: value})[name] == value
 
 
-@pytest.mark.parametrize("name", USES)
-def test_every_member_of_the_package_is_said_to_use_a_setting_or_not(name):
-    use = USES[name]
-    members = DYNAMICS if use.family == "dynamics" else FAMILIES[use.family]
-    assert set(use.users) | set(use.others) == set(members)
-    assert not set(use.users) & set(use.others)
+@pytest.mark.parametrize("name", full_names())
+def test_a_parameter_is_refused_where_no_chosen_member_has_it(name):
+    setting, own = family_in(name)
+    users = users_of(setting, own)
+    one = next(iter(users.values()))
+    value = not one.default if one.kind is bool else one.kind(one.default + 1) / 2
+    value = one.kind(value) if one.kind is not int else one.default + 1
+    for member in FAMILIES[setting].names:
+        if member in users:
+            assert experiment(**{setting: member, name: value})[name] == value
+            continue
+        with pytest.raises(efhc.ExperimentError) as error:
+            experiment(**{setting: member, name: value})
+        assert f"{name}={value!r}: has no effect with {setting}={member!r}" in str(error.value)
+        assert f"{setting}={next(iter(users))!r}" in str(error.value)
+
+
+def test_every_member_of_the_package_states_what_it_uses():
+    for setting, family in FAMILIES.items():
+        for name in family.registry if family.shared else ():
+            uses = family.registry[name].uses
+            assert uses is not None, f"{setting} {name}"
+            assert set(uses) <= set(family.shared)
 
 
 def test_the_default_is_never_refused():
@@ -62,7 +76,7 @@ def test_the_default_is_never_refused():
 
 
 def test_a_member_of_the_users_own_may_use_anything(monkeypatch):
-    monkeypatch.setitem(GRAPHS, "mine", GRAPHS["ring"])
+    monkeypatch.setitem(GRAPHS, "mine", lambda settings, rng: np.array([[0, 1]]))
     assert efhc.Experiment(graph="mine", connectivity=0.6, placement=0.3).connectivity == 0.6
 
 
@@ -76,9 +90,9 @@ def test_what_is_inherited_may_wait_for_its_use():
 
 def test_bandwidths_without_effect():
     with pytest.raises(efhc.ExperimentError, match="weak_bandwidth=500.0: has no effect"):
-        efhc.Experiment(heterogeneity=0.0, weak_bandwidth=500.0)
-    with pytest.raises(efhc.ExperimentError, match="heterogeneity=0.2: has no effect"):
-        efhc.Experiment(heterogeneity=0.2, weak_bandwidth=5000.0)
+        efhc.Experiment(weak_fraction=0.0, weak_bandwidth=500.0)
+    with pytest.raises(efhc.ExperimentError, match="weak_fraction=0.2: has no effect"):
+        efhc.Experiment(weak_fraction=0.2, weak_bandwidth=5000.0)
 
 
 def test_a_graph_is_not_used_where_graphs_come_from_a_file():
@@ -89,8 +103,8 @@ def test_a_graph_is_not_used_where_graphs_come_from_a_file():
 
 def test_a_file_with_settings_is_held_to_the_same(tmp_path):
     file = tmp_path / "study.toml"
-    file.write_text("link_up = 0.5\n")
-    with pytest.raises(efhc.ExperimentError, match="link_up=0.5: has no effect"):
+    file.write_text("[dynamics]\nup_probability = 0.5\n")
+    with pytest.raises(efhc.ExperimentError, match="dynamics.up_probability=0.5: has no effect"):
         efhc.Experiment.from_toml(file)
     idle = efhc.Experiment(r=5.0).replace(policy="zt")
     file.write_text(idle.to_toml())
@@ -108,9 +122,9 @@ def test_a_stored_experiment_is_read_whatever_it_holds():
     ("axes", "said"),
     [
         ({"dirichlet_alpha": [0.1, 1.0]}, "dirichlet_alpha: 0.1 and 1.0 give the same runs"),
-        ({"link_up": [0.5, 0.7]}, "dynamics='failures'"),
+        ({"dynamics.up_probability": [0.5, 0.7]}, "dynamics='failures'"),
         ({"policy": ["zt", "rg"], "r": [5.0, 50.0]}, "r: 5.0 and 50.0 give the same runs"),
-        ({"heterogeneity": [0.4, 0.41]}, "rounded to whole devices"),
+        ({"weak_fraction": [0.4, 0.41]}, "rounded to whole devices"),
         ({"allow_disconnected": [True, False]}, "has no effect with graph='geometric'"),
         ({"graph": ["erdos_renyi"], "connectivity": [1.0, 1.5]}, "1.0 and 1.5 give the same runs"),
     ],
@@ -129,15 +143,15 @@ def test_an_axis_that_changes_some_runs_is_an_axis():
 
 
 def test_a_flag_has_to_have_an_effect_in_some_run():
-    base = efhc.Experiment().inherit({"link_up": 0.5})
-    check_grid(Grid.of(base, {"dynamics": ["static", "failures"]}), ["link_up"])
-    with pytest.raises(efhc.ExperimentError, match="link_up=0.5: has no effect"):
-        check_grid(Grid.of(base, {"dynamics": ["static", "markov"]}), ["link_up"])
+    base = efhc.Experiment().inherit({"dynamics.up_probability": 0.5})
+    check_grid(Grid.of(base, {"dynamics": ["static", "failures"]}), ["dynamics.up_probability"])
+    with pytest.raises(efhc.ExperimentError, match="dynamics.up_probability=0.5: has no effect"):
+        check_grid(Grid.of(base, {"dynamics": ["static", "markov"]}), ["dynamics.up_probability"])
 
 
 def test_experiments_with_the_same_settings_in_effect_are_the_same_run():
     one = efhc.Experiment(r=5.0).replace(policy="zt")
-    other = efhc.Experiment(policy="zt", heterogeneity=0.41)
+    other = efhc.Experiment(policy="zt", weak_fraction=0.41)
     assert settings_in_effect(one) == settings_in_effect(other)
     assert settings_in_effect(one) != settings_in_effect(one.replace(policy="efhc"))
     assert why_no_effect(one, "r")
@@ -153,7 +167,8 @@ def test_only_graphs_of_ones_own_may_be_disconnected():
 
 @pytest.mark.parametrize("command", ["run", "sweep"])
 @pytest.mark.parametrize(
-    "flag", [["--dirichlet-alpha", "0.3"], ["--link-up", "0.5"], ["--policy", "rg", "--r", "5"]]
+    "flag",
+    [["--dirichlet-alpha", "0.3"], ["--dynamics.up-probability", "0.5"], ["--policy", "rg", "--r", "5"]],
 )
 def test_the_command_line_refuses_them(command, flag, tmp_path, capsys):
     small = ["--dataset", "synthetic", "--iterations", "4", "--out", str(tmp_path / "out")]

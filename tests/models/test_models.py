@@ -167,7 +167,7 @@ def test_quadratic_optimum_has_no_gradient(x64, tiny):
     best = optimum(np.asarray(images), tiny.train_labels, owned)
 
     def global_loss(row):
-        parts = [objective(model)(row, images[o], tiny.train_labels[o]) for o in owned]
+        parts = [objective(model)(row, images[o], jnp.asarray(tiny.train_labels[o])) for o in owned]
         return sum(parts) / len(parts)
 
     np.testing.assert_allclose(jax.grad(global_loss)(jnp.asarray(best)), 0, atol=1e-12)

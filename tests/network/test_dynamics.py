@@ -13,14 +13,14 @@ import oracle_networks as networks
 import small
 from efhc_jax.data import Dataset
 from efhc_jax.engine.mixing import transition_matrix
-from efhc_jax.experiment.experiment import DYNAMICS_NAMES
 from efhc_jax.network import slots as network
 from efhc_jax.network.connectivity import connection_window
-from efhc_jax.network.dynamics import DYNAMICS
+from efhc_jax.network.dynamics import DYNAMICS, Churn, Failures, Markov, Mobility, Periodic
+from efhc_jax.network.dynamics.base import first_memory
 from efhc_jax.network.slots import as_matrix
 from efhc_jax.randomness.draws import random_words, uniform
 from efhc_jax.randomness.streams import Stream
-from efhc_jax.runs.prepare import network_values, prepare
+from efhc_jax.runs.prepare import dynamics_values, network_values, prepare
 
 BASE = efhc.Experiment(
     devices=6, connectivity=0.6, iterations=40, eval_every=20, batch_size=2, r=4000.0, learning_rate=0.5
@@ -45,20 +45,25 @@ def graph_file(tmp_path_factory):
 def experiment_with(dynamics, graph_file, **changes):
     if dynamics == "trace":
         changes["graph_file"] = str(graph_file)
-    values = {"speed": 0.05, "leave": 0.1, "come_back": 0.3}
+    values = {
+        "dynamics.speed": 0.05,
+        "dynamics.leave_probability": 0.1,
+        "dynamics.return_probability": 0.3,
+    }
     return BASE.inherit(values | changes | {"dynamics": dynamics})
 
 
 def network_of(experiment, data, iterations=400):
-    """The links (iteration, device, device) and who is there (iteration, device)."""
-    network = network_values(experiment)
+    """The links (iteration, device, device) and who trains (iteration, device)."""
+    network, parameters = network_values(experiment), dynamics_values(experiment)
     dynamics = DYNAMICS[experiment.dynamics]
 
     def body(memory, k):
-        now, memory = dynamics.at(network, memory, k)
-        return memory, (as_matrix(now.links, now.neighbors), now.present)
+        now, memory = dynamics.at(network, parameters, memory, k)
+        return memory, (as_matrix(now.links, now.neighbors), now.training)
 
-    _, found = jax.lax.scan(body, dynamics.init(network), jnp.arange(iterations))
+    first = first_memory(dynamics, network, parameters)
+    _, found = jax.lax.scan(body, first, jnp.arange(iterations))
     return jax.tree.map(np.asarray, found)
 
 
@@ -70,33 +75,35 @@ def expected_network(experiment, data):
     everybody = np.ones((STEPS, m), bool)
 
     def chances(iteration, positions):
-        return np.asarray(uniform(random_words(network.key, Stream.NETWORK, iteration, positions)))
+        return np.asarray(
+            uniform(random_words(network.key, Stream.NETWORK, iteration, jnp.asarray(positions)))
+        )
 
     low, high = np.sort(np.indices((m, m)), axis=0)
     of_links = [chances(k, (low * m + high).ravel()).reshape(m, m) for k in range(-1, STEPS)]
     if e.dynamics == "static":
         return networks.static(graph, STEPS), everybody
     if e.dynamics == "failures":
-        return networks.failures(graph, of_links[1:], e.link_up), everybody
+        return networks.failures(graph, of_links[1:], e["dynamics.up_probability"]), everybody
     if e.dynamics == "markov":
         return networks.markov(
-            graph, of_links[0], of_links[1:], e.link_failure, e.link_repair
+            graph, of_links[0], of_links[1:], e["dynamics.failure"], e["dynamics.repair"]
         ), everybody
     if e.dynamics == "periodic":
-        return networks.periodic(graph, STEPS, np.asarray(network.dynamics.turn), e.period), everybody
+        return networks.periodic(
+            graph, STEPS, np.asarray(network.drawn), e["dynamics.period"]
+        ), everybody
     if e.dynamics == "mobility":
         goals = [chances(k, np.arange(2 * m)).reshape(m, 2) for k in range(-1, STEPS)]
-        places = np.asarray(network.dynamics.places)
-        return networks.mobility(places, goals, e.speed, e.connectivity), everybody
+        places = np.asarray(network.drawn.places)
+        return networks.mobility(places, goals, e["dynamics.speed"], e.connectivity), everybody
     if e.dynamics == "churn":
         of_devices = [chances(k, np.arange(m)) for k in range(STEPS)]
-        return networks.churn(graph, of_devices, e.leave, e.come_back)
+        return networks.churn(
+            graph, of_devices, e["dynamics.leave_probability"], e["dynamics.return_probability"]
+        )
     lines = [tuple(map(int, line.split(","))) for line in Path(e.graph_file).read_text().splitlines()]
     return networks.trace(lines, m, STEPS), everybody
-
-
-def test_the_names_are_those_that_there_are():
-    assert tuple(DYNAMICS) == DYNAMICS_NAMES
 
 
 @pytest.mark.parametrize("dynamics", DYNAMICS)
@@ -113,7 +120,7 @@ def test_links_are_symmetric_and_never_to_oneself(tiny, graph_file, dynamics):
 )
 def test_the_oracle_follows(x64, tiny, graph_file, dynamics, absent_train):
     """Every policy, in every iteration: the network, who broadcasts, and the models."""
-    experiment = experiment_with(dynamics, graph_file, absent_train=absent_train)
+    experiment = experiment_with(dynamics, graph_file, **{"dynamics.train_while_absent": absent_train})
     links, present = expected_network(experiment, tiny)
     for policy in oracle.POLICIES:
         chosen = experiment.replace(policy=policy)
@@ -158,7 +165,7 @@ def test_event_1_is_counted_apart(x64, tiny, graph_file):
 
 
 def test_failures_leave_each_link_up_as_often_as_said(tiny):
-    links, _ = network_of(BASE.replace(dynamics="failures", link_up=0.7), tiny, 4000)
+    links, _ = network_of(BASE.replace(dynamics=Failures(up_probability=0.7)), tiny, 4000)
     graph = np.asarray(prepare(BASE, tiny).network.adjacency)
     share = links[:, graph].mean(0)
     assert share == pytest.approx(0.7, abs=0.04)
@@ -170,7 +177,7 @@ def test_failures_leave_each_link_up_as_often_as_said(tiny):
 
 
 def test_outages_of_markov_links_last(tiny):
-    experiment = BASE.replace(dynamics="markov", link_failure=0.05, link_repair=0.2)
+    experiment = BASE.replace(dynamics=Markov(failure=0.05, repair=0.2))
     links, _ = network_of(experiment, tiny, 8000)
     graph = np.asarray(prepare(BASE, tiny).network.adjacency)
     up = links[:, graph]
@@ -183,7 +190,7 @@ def test_outages_of_markov_links_last(tiny):
 
 
 def test_links_of_a_periodic_network_take_turns(tiny):
-    experiment = BASE.replace(dynamics="periodic", period=5, graph="complete")
+    experiment = BASE.replace(dynamics=Periodic(period=5), graph="complete")
     links, _ = network_of(experiment, tiny, 50)
     assert (links[:5].sum(0) == ~np.eye(6, dtype=bool)).all(), "each link once in a period"
     np.testing.assert_array_equal(links[:5], links[5:10])
@@ -191,32 +198,33 @@ def test_links_of_a_periodic_network_take_turns(tiny):
 
 
 def test_a_periodic_ring_needs_the_whole_period_to_be_connected(tiny):
-    experiment = BASE.replace(dynamics="periodic", period=6, graph="ring")
+    experiment = BASE.replace(dynamics=Periodic(period=6), graph="ring")
     links, _ = network_of(experiment, tiny, 60)
     assert connection_window(links) == 5, "any five of a ring's six links connect it"
 
 
 def test_devices_walk_and_links_follow_their_distance(tiny):
-    experiment = BASE.replace(dynamics="mobility", speed=0.03)
-    network = network_values(experiment)
+    experiment = BASE.replace(dynamics=Mobility(speed=0.03))
+    network, parameters = network_values(experiment), dynamics_values(experiment)
     dynamics = DYNAMICS["mobility"]
-    memory = dynamics.init(network)
-    first, _ = dynamics.at(network, memory, jnp.int32(0))
+    memory = dynamics.init(network, parameters)
+    first, _ = dynamics.at(network, parameters, memory, jnp.int32(0))
     np.testing.assert_array_equal(first.links, network_values(BASE).adjacency)
     for k in range(60):
-        now, following = dynamics.at(network, memory, jnp.int32(k))
-        places = np.asarray(memory["places"])
+        now, following = dynamics.at(network, parameters, memory, jnp.int32(k))
+        places = np.asarray(memory.places)
         distance = np.linalg.norm(places[:, None] - places, axis=2)
         np.testing.assert_array_equal(now.links, (distance <= 0.6) & ~np.eye(6, dtype=bool))
-        walked = np.linalg.norm(np.asarray(following["places"]) - places, axis=1)
+        walked = np.linalg.norm(np.asarray(following.places) - places, axis=1)
         assert (walked <= 0.03 + 1e-6).all()
-        assert (np.asarray(following["places"]) >= 0).all()
-        assert (np.asarray(following["places"]) <= 1).all()
+        assert (np.asarray(following.places) >= 0).all()
+        assert (np.asarray(following.places) <= 1).all()
         memory = following
 
 
 def test_absent_devices_have_no_links_and_keep_their_models(tiny):
-    experiment = BASE.replace(dynamics="churn", leave=0.2, come_back=0.3, policy="zt", model="logistic")
+    leaving = Churn(leave_probability=0.2, return_probability=0.3)
+    experiment = BASE.replace(dynamics=leaving, policy="zt", model="logistic")
     links, present = network_of(experiment, tiny, 40)
     assert 0.1 < (~present).mean() < 0.9
     assert not links[~present].any()
@@ -224,7 +232,9 @@ def test_absent_devices_have_no_links_and_keep_their_models(tiny):
     moved = (run.weights.diff("instant") != 0).any("parameter").values
     assert not moved[~present].any()
     assert moved[present].mean() > 0.8
-    training = efhc.simulate(experiment.replace(absent_train=True), tiny, trace=True)
+    training = efhc.simulate(
+        experiment.replace(**{"dynamics.train_while_absent": True}), tiny, trace=True
+    )
     moved = (training.weights.diff("instant") != 0).any("parameter").values
     assert moved[~present].mean() > 0.3
 
@@ -232,8 +242,8 @@ def test_absent_devices_have_no_links_and_keep_their_models(tiny):
 @pytest.mark.parametrize(
     "down",
     [
-        {"dynamics": "failures", "link_up": 0.0},
-        {"dynamics": "markov", "link_repair": 0.0},
+        {"dynamics": "failures", "dynamics.up_probability": 0.0},
+        {"dynamics": "markov", "dynamics.repair": 0.0},
         {"dynamics": "trace"},
     ],
 )
@@ -248,7 +258,7 @@ def test_a_network_that_is_all_down_is_local(x64, tiny, tmp_path, down):
 
 
 def test_links_that_never_fail_are_the_static_network(tiny):
-    always = efhc.simulate(BASE.replace(dynamics="failures", link_up=1.0), tiny)
+    always = efhc.simulate(BASE.replace(dynamics=Failures(up_probability=1.0)), tiny)
     static = efhc.simulate(BASE, tiny)
     np.testing.assert_array_equal(always.links_used, static.links_used)
     np.testing.assert_array_equal(always.accuracy, static.accuracy)
@@ -256,7 +266,8 @@ def test_links_that_never_fail_are_the_static_network(tiny):
 
 @pytest.mark.parametrize("dynamics", ["failures", "markov", "periodic", "churn", "trace"])
 def test_lists_of_neighbours_change_as_the_matrix_does(tiny, tmp_path, monkeypatch, dynamics):
-    settings = {"dynamics": dynamics, "graph": "ring", "devices": 12, "split": "iid", "leave": 0.1}
+    settings = {"dynamics": dynamics, "graph": "ring", "devices": 12, "split": "iid"}
+    settings |= {"dynamics.leave_probability": 0.1}
     experiment = BASE.inherit(settings | file_for(dynamics, tmp_path))
     matrices, _ = network_of(experiment, tiny, 40)
     monkeypatch.setattr(network, "_MATRIX_UP_TO", 0)
@@ -300,7 +311,7 @@ def test_many_devices_that_move_are_linked_as_all_pairs_would_be(x64, many, monk
 
 def test_a_crowd_for_which_there_is_no_room_is_reported(many, monkeypatch):
     data, moving = many
-    monkeypatch.setattr("efhc_jax.runs.prepare.neighbor_capacity", lambda devices, radius: 8)
+    monkeypatch.setattr("efhc_jax.network.dynamics.mobility.neighbor_capacity", lambda *_: 8)
     with pytest.raises(efhc.ExperimentError, match="a device has more than the 24 neighbours"):
         efhc.simulate(moving, data)
 
@@ -352,9 +363,18 @@ def test_a_changing_run_goes_on_from_its_checkpoint(tiny, tmp_path):
         ({"dynamics": "trace"}, "graph_file: dynamics='trace' needs one"),
         ({"graph": "file"}, "graph_file: graph='file' needs one"),
         ({"graph_file": "x.npy"}, "graph_file='x.npy': has no effect without graph='file'"),
-        ({"dynamics": "mobility", "graph": "ring"}, "graph='ring': devices that move need"),
-        ({"link_up": 1.5}, "link_up=1.5: out of range"),
-        ({"absent_train": "yes"}, "absent_train='yes': give true or false"),
+        (
+            {"dynamics": "mobility", "graph": "ring"},
+            "graph='ring': dynamics='mobility' needs graph='geometric'",
+        ),
+        (
+            {"dynamics": "failures", "dynamics.up_probability": 1.5},
+            "dynamics.up_probability=1.5: out of range",
+        ),
+        (
+            {"dynamics": "churn", "dynamics.train_while_absent": "yes"},
+            "dynamics.train_while_absent='yes': give true or false",
+        ),
     ],
 )
 def test_settings_that_do_not_fit(changes, message):

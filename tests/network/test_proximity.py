@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from efhc_jax.network.geometry import within
 from efhc_jax.network.proximity import among, near_lists, neighbor_capacity
-from efhc_jax.network.topologies import within
 
 DEVICES = 60
 lists_within = jax.jit(near_lists, static_argnames="slots")

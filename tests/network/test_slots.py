@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import efhc_jax as efhc
-from efhc_jax.engine.mixing import average, metropolis_weights, used_links
+from efhc_jax.engine.mixing import average, metropolis_weights
 from efhc_jax.network import slots as network
+from efhc_jax.network.links import used_links
 from efhc_jax.network.slots import Network, as_matrix, in_slots, make_network, pad_networks, to_matrix
 from efhc_jax.resources.bandwidth import transmission_time
 from efhc_jax.runs.prepare import prepare

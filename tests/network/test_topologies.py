@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 import efhc_jax as efhc
 from efhc_jax.errors import DataError, ExperimentError
+from efhc_jax.network.geometry import is_connected
 from efhc_jax.network.slots import to_matrix
 from efhc_jax.network.topologies import (
     GRAPHS,
     NetworkSettings,
     checked_links,
+    draw_links,
     from_networkx,
     geometric,
-    is_connected,
 )
 
 
@@ -25,7 +26,7 @@ def test_conforms(name, devices, tmp_path):
     path = tmp_path / "path.npy"
     np.save(path, np.eye(devices, k=1) + np.eye(devices, k=-1))
     settings = NetworkSettings(devices, 0.6, 0.6, str(path))
-    links = GRAPHS[name](settings, np.random.default_rng(0))
+    links = draw_links(name, settings, np.random.default_rng(0))
     assert links.shape[1:] == (2,)
     assert (links[:, 0] < links[:, 1]).all()
     assert len(np.unique(links, axis=0)) == len(links)
@@ -58,18 +59,18 @@ def test_a_file_of_several_graphs_is_no_topology(tmp_path):
     (tmp_path / "links.csv").write_text("0,0,1\n5,1,2\n")
     settings = NetworkSettings(3, 0.4, 0.4, str(tmp_path / "links.csv"))
     with pytest.raises(DataError, match="has 2 graphs over time; run them with dynamics='trace'"):
-        GRAPHS["file"](settings, np.random.default_rng(0))
+        draw_links("file", settings, np.random.default_rng(0))
 
 
 def test_an_unreachable_connectivity_is_named(monkeypatch):
-    monkeypatch.setattr("efhc_jax.network.topologies.MAX_DRAWS", 20_000)
+    monkeypatch.setattr("efhc_jax.network.geometry.MAX_DRAWS", 20_000)
     message = r"connectivity=0.05: no connected graph in 20,000 draws for 10 devices; try 0\.\d+"
     with pytest.raises(ExperimentError, match=message):
         geometric(NetworkSettings(10, 0.05, 0.05), np.random.default_rng(0))
 
 
 def test_ring_by_hand():
-    links = GRAPHS["ring"](NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0))
+    links = draw_links("ring", NetworkSettings(4, 0.4, 0.4), np.random.default_rng(0))
     assert links.tolist() == [[0, 1], [0, 3], [1, 2], [2, 3]]
 
 
@@ -87,7 +88,7 @@ def test_ring_by_hand():
     ],
 )
 def test_small_topologies_by_hand(name, devices, links):
-    found = GRAPHS[name](NetworkSettings(devices, 0.4, 0.4), np.random.default_rng(0)).tolist()
+    found = draw_links(name, NetworkSettings(devices, 0.4, 0.4), np.random.default_rng(0)).tolist()
     if links is None:  # eight devices: one, two and four further on, the last of them shared
         assert len(found) == 8 + 8 + 4
     else:
@@ -97,20 +98,22 @@ def test_small_topologies_by_hand(name, devices, links):
 def test_random_topologies_differ_between_seeds_and_not_within():
     settings = NetworkSettings(20, 0.3, 0.3)
     for name in ("erdos_renyi", "watts_strogatz", "barabasi_albert"):
-        one, same, other = (GRAPHS[name](settings, np.random.default_rng(seed)) for seed in (0, 0, 1))
+        one, same, other = (
+            draw_links(name, settings, np.random.default_rng(seed)) for seed in (0, 0, 1)
+        )
         np.testing.assert_array_equal(one, same)
         assert one.tolist() != other.tolist()
 
 
 def test_a_random_graph_that_is_never_connected_is_named():
     with pytest.raises(ExperimentError, match=r"connectivity=0.001: no connected graph in 2,000 draws"):
-        GRAPHS["erdos_renyi"](NetworkSettings(20, 0.001, 0.001), np.random.default_rng(0))
+        draw_links("erdos_renyi", NetworkSettings(20, 0.001, 0.001), np.random.default_rng(0))
 
 
 def test_many_devices_are_linked_as_a_few_would_be(monkeypatch):
     settings = NetworkSettings(150, 0.2, 0.2)
     all_pairs = geometric(settings, np.random.default_rng(0))
-    monkeypatch.setattr("efhc_jax.network.topologies._SMALL", 10)
+    monkeypatch.setattr("efhc_jax.network.geometry._SMALL", 10)
     np.testing.assert_array_equal(geometric(settings, np.random.default_rng(0)), all_pairs)
 
 
@@ -153,7 +156,7 @@ def test_a_graph_of_the_users_own_is_looked_at(links, said, monkeypatch):
 
 def test_links_are_taken_in_any_order_and_direction():
     ring = [(5, 0), (1, 0), (1, 2), (2, 3), (4, 3), (4, 5), (0, 1), (2, 2)]
-    expected = GRAPHS["ring"](NetworkSettings(6, 0.4, 0.4), None)
+    expected = draw_links("ring", NetworkSettings(6, 0.4, 0.4), np.random.default_rng(0))
     np.testing.assert_array_equal(checked_links(ring, 6, "graph='mine'"), expected)
 
 

@@ -66,7 +66,9 @@ def test_a_frame_says_of_which_iteration_its_accuracy_is(run):
 
 
 def test_devices_that_move_and_networks_that_change(tmp_path):
-    moving = efhc.simulate(BASE.replace(dynamics="mobility", speed=0.1), audit=True, progress=False)
+    moving = efhc.simulate(
+        BASE.replace(dynamics=efhc.dynamics.Mobility(speed=0.1)), audit=True, progress=False
+    )
     first, last = pictures(animate(moving, tmp_path / "run.gif", frames=2))
     assert (first != last).any()
 

@@ -7,17 +7,16 @@ import xarray
 
 import efhc_jax as efhc
 from efhc_jax.plotting.figures import (
-    LOOKS,
     Moment,
     describe,
     draw_curves,
     draw_lines,
     draw_run,
-    look_of,
     over_common_time,
     save_figure,
     time_at_evaluations,
 )
+from efhc_jax.plotting.styles import LOOKS, look_of
 from efhc_jax.results.selection import swept
 from small import SMALL
 
@@ -319,5 +318,5 @@ def test_a_picture_that_fails_leaves_the_old_one(run, tmp_path, monkeypatch):
 
 
 def test_a_setting_in_a_line():
-    text = describe(efhc.Experiment(model="lenet5", devices=7, r=0.5, heterogeneity=0.25))
+    text = describe(efhc.Experiment(model="lenet5", devices=7, r=0.5, weak_fraction=0.25))
     assert text == "lenet5 on fashion_mnist, 7 devices, r = 0.5, H = 0.25"

@@ -9,7 +9,7 @@ from efhc_jax.plotting.figures import Moment
 from efhc_jax.plotting.heat_maps import draw_heat, draw_lead
 
 POLICIES = ["gt", "efhc", "zt"]
-AXES = ("policy", "r", "heterogeneity", "seed")
+AXES = ("policy", "r", "weak_fraction", "seed")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def grid():
     coordinates = {
         "policy": POLICIES,
         "r": [40.0, 4000.0],
-        "heterogeneity": [0.0, 0.4],
+        "weak_fraction": [0.0, 0.4],
         "seed": [0, 1, 2],
         "iteration": ("evaluation", [0, 50]),
         "budget": [7.0],
@@ -45,10 +45,10 @@ def texts(axes):
 
 
 def test_the_cells_of_a_heat_map_are_the_data(grid):
-    figure = draw_heat(grid, "heterogeneity", "r", "accuracy", "policy")
+    figure = draw_heat(grid, "weak_fraction", "r", "accuracy", "policy")
     table = 100 * grid.accuracy[..., -1, 0].mean("seed")
     for axes, policy in zip(figure.axes[:3], POLICIES, strict=True):
-        part = table.sel(policy=policy).transpose("r", "heterogeneity")
+        part = table.sel(policy=policy).transpose("r", "weak_fraction")
         np.testing.assert_allclose(axes.images[0].get_array(), part)
         assert axes.images[0].get_clim() == pytest.approx((float(table.min()), float(table.max())))
         for (row, column), entry in np.ndenumerate(part.values):
@@ -57,19 +57,19 @@ def test_the_cells_of_a_heat_map_are_the_data(grid):
     assert [label.get_text() for label in first.get_xticklabels()] == ["0.0", "0.4"]
     assert [label.get_text() for label in first.get_yticklabels()] == ["40.0", "4000.0"]
     assert [axes.get_title() for axes in figure.axes[:3]] == ["GT", "EF-HC", "ZT"]
-    assert first.get_xlabel() == "heterogeneity H"
+    assert first.get_xlabel() == "fraction of weak devices H"
     assert first.get_ylabel() == "threshold scale r"
     assert figure.axes[-1].get_ylabel() == "test accuracy, mean over devices (%)"
 
 
 def test_a_cell_that_some_seeds_did_not_reach_stays_empty(grid):
-    figure = draw_heat(grid, "heterogeneity", "r", "accuracy", "policy", Moment(budget=7.0))
+    figure = draw_heat(grid, "weak_fraction", "r", "accuracy", "policy", Moment(budget=7.0))
     assert texts(figure.axes[0])[0, 1].get_text() == "—"
     assert all(text.get_text() != "—" for text in figure.axes[1].texts)
 
 
 def test_a_lead_is_the_paired_difference(grid):
-    figure = draw_lead(grid, "efhc", "heterogeneity", "r")
+    figure = draw_lead(grid, "efhc", "weak_fraction", "r")
     assert [axes.get_title() for axes in figure.axes[:2]] == ["EF-HC − GT", "EF-HC − ZT"]
     for axes in figure.axes[:2]:
         np.testing.assert_allclose(axes.images[0].get_array(), [[2, 2], [4, 4]])
@@ -78,7 +78,7 @@ def test_a_lead_is_the_paired_difference(grid):
 
 
 def test_a_lead_that_may_be_chance_is_in_brackets(grid):
-    figure = draw_lead(grid, "gt", "heterogeneity", "r")
+    figure = draw_lead(grid, "gt", "weak_fraction", "r")
     behind, equal = figure.axes[:2]
     assert texts(behind)[0, 0].get_text() == "-2.00"
     assert texts(equal)[0, 0].get_text().strip("()+-") == "0.00"
@@ -86,7 +86,7 @@ def test_a_lead_that_may_be_chance_is_in_brackets(grid):
 
 
 def test_no_lead_is_shown_where_one_of_the_two_did_not_get_there(grid):
-    figure = draw_lead(grid, "efhc", "heterogeneity", "r", moment=Moment(budget=7.0))
+    figure = draw_lead(grid, "efhc", "weak_fraction", "r", moment=Moment(budget=7.0))
     over_gt, over_zt = figure.axes[:2]
     assert texts(over_gt)[0, 1].get_text() == "—"
     assert texts(over_zt)[0, 1].get_text() == "+4.00"
@@ -109,8 +109,8 @@ def test_heat_maps_that_cannot_be_drawn_are_explained(grid, arguments, message):
 
 def test_leads_that_cannot_be_drawn_are_explained(grid):
     with pytest.raises(efhc.ExperimentError, match="lead=rg: not among the policies"):
-        draw_lead(grid, "rg", "heterogeneity", "r")
+        draw_lead(grid, "rg", "weak_fraction", "r")
     with pytest.raises(efhc.ExperimentError, match="taken over seeds"):
         draw_lead(grid, "efhc", "seed", "r")
     with pytest.raises(efhc.ExperimentError, match="paired by seed"):
-        draw_lead(grid.isel(seed=0), "efhc", "heterogeneity", "r")
+        draw_lead(grid.isel(seed=0), "efhc", "weak_fraction", "r")

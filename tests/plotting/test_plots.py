@@ -71,9 +71,9 @@ def test_names_may_be_spelled_as_in_papers(grid):
     np.testing.assert_array_equal(
         figure.axes[0].lines[0].get_ydata(), expected.axes[0].lines[0].get_ydata()
     )
-    crossed = grid.expand_dims(heterogeneity=[0.4])
+    crossed = grid.expand_dims(weak_fraction=[0.4])
     crossed.attrs = grid.attrs
-    figure = efhc.plot(crossed, x="r", rows="heterogeneity", lead="EF-HC")
+    figure = efhc.plot(crossed, x="r", rows="weak_fraction", lead="EF-HC")
     assert figure.axes[0].get_title() == "EF-HC − ZT"
 
 

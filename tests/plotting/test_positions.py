@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import efhc_jax as efhc
-from efhc_jax.network.topologies import GRAPHS, within
+from efhc_jax.network.geometry import within
+from efhc_jax.network.topologies import GRAPHS
 from efhc_jax.plotting.positions import first_graph, places_of
 
 BASE = efhc.Experiment(devices=8, connectivity=0.5, iterations=30, eval_every=30, seed=3)
@@ -21,7 +22,7 @@ def test_geometric_places_give_the_links_of_the_run(tiny):
 
 def test_devices_that_move_are_followed_to_the_last_iteration(tiny, monkeypatch):
     monkeypatch.setattr("efhc_jax.plotting.positions._STEPS_TOGETHER", 11)  # a walk in several pieces
-    experiment = BASE.replace(dynamics="mobility", speed=0.05)
+    experiment = BASE.replace(dynamics=efhc.dynamics.Mobility(speed=0.05))
     run = efhc.simulate(experiment, tiny, audit=True)
     places = places_of(experiment, run.adjacency.values[0], 30)
     assert places.shape == (30, 8, 2)
@@ -49,5 +50,5 @@ def test_a_graph_that_falls_apart_is_a_circle():
 
 
 def test_a_single_device_has_a_place():
-    alone = BASE.replace(graph="ring", devices=1, heterogeneity=0.0)
+    alone = BASE.replace(graph="ring", devices=1, weak_fraction=0.0)
     assert np.isfinite(places_of(alone, np.zeros((1, 1), bool), 1)).all()

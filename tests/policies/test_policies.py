@@ -1,5 +1,6 @@
 """Every policy of the registry decides from arrays alone, and each as it is defined."""
 
+import functools
 import pydoc
 import re
 
@@ -8,7 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from efhc_jax.members import make_parameters
+from efhc_jax.members.tracing import as_arrays, differs
 from efhc_jax.policies import POLICIES, Situation
+from efhc_jax.policies.base import decide, first_memory
 
 DEVICES = 4
 
@@ -28,7 +32,11 @@ def situation(**changes):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_conforms(name):
-    fired = jax.jit(POLICIES[name].fires)(situation())
+    policy = POLICIES[name]
+    parameters = as_arrays(policy, make_parameters(policy, {}))
+    memory = first_memory(policy, situation(), parameters)
+    fired, following = jax.jit(functools.partial(decide, policy))(situation(), parameters, memory)
+    assert not differs(memory, following)
     assert fired.shape == (DEVICES,)
     assert fired.dtype == bool
 

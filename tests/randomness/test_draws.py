@@ -103,7 +103,7 @@ BASE = efhc.Experiment(dataset="synthetic", devices=5, iterations=6, eval_every=
 EXPERIMENTS = [
     BASE.replace(policy="rg", split="dirichlet"),
     BASE.replace(model="quadratic", learning_rate=1e-4),
-    BASE.replace(dynamics="mobility", speed=0.1),
+    BASE.replace(dynamics=efhc.dynamics.Mobility(speed=0.1)),
 ]
 
 

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 import efhc_jax as efhc
 from efhc_jax.cli import main, parse
 from efhc_jax.experiment.effects import settings_in_effect
-from efhc_jax.network.topologies import GRAPHS, NetworkSettings
+from efhc_jax.network.topologies import GRAPHS, NetworkSettings, draw_links
 from efhc_jax.report.command import command
 from efhc_jax.report.packing import numbers, packed_bits, packed_shares
 from efhc_jax.report.page import page, result_files, write_report
@@ -23,7 +23,7 @@ from efhc_jax.report.studies import study_values
 from efhc_jax.report.thinning import Limits, drawn_part
 from efhc_jax.results.activity import activity_of, one_run
 from efhc_jax.results.statistics import interval
-from efhc_jax.runs.sweeps import Grid, check_grid
+from efhc_jax.runs.grid import Grid, check_grid
 from odd_results import CLAIM, EVIL, evil_file, named_file
 from small import QUADRATIC, SMALL
 
@@ -189,9 +189,17 @@ def test_a_run_that_diverged_at_once_is_not_shown_alone(grid):
     ("experiment", "axes"),
     [
         (BASE, {}),
-        (BASE.replace(norm_order=float("inf"), dynamics="churn", absent_train=True, seed=7), {}),
+        (
+            BASE.replace(
+                norm_order=float("inf"), dynamics=efhc.dynamics.Churn(train_while_absent=True), seed=7
+            ),
+            {},
+        ),
         (BASE.replace(budgets=(1.5, 20.0), graph="star"), {"policy": ["efhc", "zt"], "seed": [4, 5, 6]}),
-        (BASE.replace(dynamics="churn", absent_train=True), {"seed": [3, 1], "r": [5.0, 50.0]}),
+        (
+            BASE.replace(dynamics=efhc.dynamics.Churn(train_while_absent=True)),
+            {"seed": [3, 1], "r": [5.0, 50.0]},
+        ),
         (BASE.replace(r=5.0).replace(policy="zt"), {}),
         (BASE.replace(r=5.0), {"policy": ["zt", "efhc"]}),
         (BASE.replace(connectivity=0.5, placement=0.5), {"connectivity": [0.9, 0.5]}),
@@ -389,7 +397,7 @@ def test_a_damaged_result_is_named(grid, tmp_path, capsys, name, text, message):
 
 @pytest.mark.parametrize("graph", sorted(GRAPHS.keys() - {"file"}))
 def test_a_network_is_drawn_in_part_where_it_is_large(graph):
-    links = GRAPHS[graph](NetworkSettings(90, 0.4, 0.4), np.random.default_rng(0))
+    links = draw_links(graph, NetworkSettings(90, 0.4, 0.4), np.random.default_rng(0))
     limits = Limits(devices=40, links=60)
     part = drawn_part(links, 90, limits)
     assert len(part.devices) == 40

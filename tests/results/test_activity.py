@@ -11,7 +11,7 @@ from small import named_after
 
 BASE = efhc.Experiment(
     devices=6, connectivity=0.6, iterations=30, eval_every=10, batch_size=2, r=400.0
-).inherit({"speed": 0.05})
+).inherit({"dynamics.speed": 0.05})
 
 
 @pytest.mark.parametrize("dynamics", ["static", "markov", "mobility"])
@@ -76,7 +76,7 @@ def test_a_run_alone_stays_as_it_is(tiny):
 
 
 def test_weak_devices_have_less_than_the_mean_bandwidth(tiny):
-    run = efhc.simulate(BASE.replace(heterogeneity=0.5), tiny)
+    run = efhc.simulate(BASE.replace(weak_fraction=0.5), tiny)
     assert weak_devices(run).sum() == 3
     np.testing.assert_array_equal(weak_devices(run), run.bandwidth.values == 1000)
-    assert not weak_devices(efhc.simulate(BASE.replace(heterogeneity=0.0), tiny)).any()
+    assert not weak_devices(efhc.simulate(BASE.replace(weak_fraction=0.0), tiny)).any()

@@ -37,7 +37,8 @@ def test_it_can_be_drawn_and_reported(file, stored, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "the policy 'often', the " in page
     assert "the graph 'loop'" in page
-    assert '"command":"in Python, efhc_jax.s' in page
+    assert '"command":"efhc ' in page
+    assert "--members FILE, where FILE registers the model 'linear'" in page
 
 
 def test_it_can_be_animated_and_audited(stored, tmp_path):
@@ -47,7 +48,7 @@ def test_it_can_be_animated_and_audited(stored, tmp_path):
 
 def test_what_is_known_of_its_policy_is_what_was_stored(stored):
     run = efhc.load(stored / "run.nc")
-    assert policy_of(run)[1:] == (False, False)
+    assert policy_of(run)[1:3] == (False, False)
     counts = activity_of(run).used.sum(1)
     assert counts.tolist() == run.links_used.values.tolist()
     with pytest.raises(efhc.ExperimentError, match="not registered"):

@@ -108,7 +108,7 @@ def test_a_check_that_fails_is_a_problem():
 
 
 def test_little_memory_is_a_problem(monkeypatch):
-    monkeypatch.setattr("efhc_jax.runs.memory.free_memory", lambda: 10**8)
+    monkeypatch.setattr("efhc_jax.runs.machine.free_memory", lambda: 10**8)
     assert diagnosis._memory().state == "problem"
 
 

@@ -68,7 +68,7 @@ def test_an_unknown_kind_is_refused_before_the_work(tmp_path, capsys, monkeypatc
 def test_the_command_closes_its_logger_even_if_the_run_fails(tmp_path, monkeypatch, capsys):
     logger = Kept()
     monkeypatch.setitem(LOGGERS, "wandb", lambda experiment, folder, name: logger)
-    wild = ["--model", "quadratic", "--learning-rate", "1e25", "--learning-rate-decay", "0"]
+    wild = ["--model", "quadratic", "--learning-rate", "1e25", "--learning-rate-schedule", "constant"]
     assert main([*WORDS, *wild, "--log", "wandb", "--out", str(tmp_path)]) == 2
     assert logger.closed
     assert logger.entries

@@ -14,7 +14,8 @@ from efhc_jax.engine.program import Samples, advance, initialise
 from efhc_jax.engine.recording import record_audit, record_summary
 from efhc_jax.engine.sharding import Layout
 from efhc_jax.runs import memory
-from efhc_jax.runs.memory import Estimate, choose_batch, estimate, free_memory, gigabytes
+from efhc_jax.runs.machine import free_memory, gigabytes
+from efhc_jax.runs.memory import Estimate, choose_batch, estimate
 from efhc_jax.runs.prepare import make_spec, prepare, stack
 
 EXPERIMENT = efhc.Experiment(dataset="synthetic", iterations=20, eval_every=10)
@@ -47,7 +48,7 @@ def spec(accelerators=1, block=0):
 def test_the_estimate_is_near_what_the_compiler_says(data):
     runs = 8
     compiled_for = make_spec(EXPERIMENT, data)
-    values = stack([prepare(EXPERIMENT, data)] * runs)
+    values = stack([prepare(EXPERIMENT, data)] * runs, compiled_for.dynamics)
     states = initialise(compiled_for, values)
     train = Samples(jnp.asarray(data.train_images), jnp.asarray(data.train_labels))
     program = advance.lower(compiled_for, record_summary, 10, values, states, None, jnp.int32(0), train)
@@ -205,11 +206,11 @@ def test_a_size_asked_for_stands_where_it_fits(free):
 @pytest.mark.parametrize(
     ("accelerators", "asked", "message"),
     [
-        (1, 31, "batch=31: needs .* GB, but .* GB are free; try 30 or less"),
-        (4, 124, "batch=124: needs .* try 120 or less"),
-        (4, 10, "batch=10: cannot be divided over 4 CPU cores; give a multiple of 4"),
-        (1, 0, "batch=0: .*give a (whole number of 1 or more|multiple of 1)"),
-        (1, -3, "batch=-3: .*give a (whole number of 1 or more|multiple of 1)"),
+        (1, 31, "runs_at_once=31: needs .* GB, but .* GB are free; try 30 or less"),
+        (4, 124, "runs_at_once=124: needs .* try 120 or less"),
+        (4, 10, "runs_at_once=10: cannot be divided over 4 CPU cores; give a multiple of 4"),
+        (1, 0, "runs_at_once=0: .*give a (whole number of 1 or more|multiple of 1)"),
+        (1, -3, "runs_at_once=-3: .*give a (whole number of 1 or more|multiple of 1)"),
     ],
 )
 def test_a_size_that_does_not_go_is_named_with_one_that_does(free, accelerators, asked, message):
@@ -239,16 +240,16 @@ def test_free_memory_is_that_of_the_machine_or_the_smallest_accelerator(monkeypa
 def test_one_run_after_the_other_is_the_advice_where_one_fits(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 150)
     monkeypatch.setattr(memory, "_CORE", 0)
-    with pytest.raises(efhc.ExperimentError, match=r"on each of 2 CPU cores .* try batch=1"):
+    with pytest.raises(efhc.ExperimentError, match=r"on each of 2 CPU cores .* try runs_at_once=1"):
         choose_batch(NEEDS, 500, spec(accelerators=2))
 
 
 def test_what_the_process_holds_already_is_not_needed_again(monkeypatch):
     needs = NEEDS._replace(runtime=1000)
     monkeypatch.setattr(memory, "free_memory", lambda: 120)
-    monkeypatch.setattr(memory, "_resident", lambda: 10**6)
+    monkeypatch.setattr(memory, "resident_memory", lambda: 10**6)
     assert choose_batch(needs, 1, spec()) == 1
-    monkeypatch.setattr(memory, "_resident", lambda: 10)
+    monkeypatch.setattr(memory, "resident_memory", lambda: 10)
     with pytest.raises(efhc.ExperimentError, match="a single run needs"):
         choose_batch(needs, 1, spec())
 
@@ -264,7 +265,7 @@ def test_a_sweep_that_cannot_fit_stops_before_it_starts(tiny, monkeypatch, tmp_p
 @pytest.mark.parametrize("starts", ["simulate", "sweep"])
 def test_a_network_that_cannot_fit_is_refused_before_it_is_drawn(data, graph, starts, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 20 * 10**9)
-    monkeypatch.setitem(efhc.GRAPHS, graph, lambda *_: pytest.fail("it was drawn"))
+    monkeypatch.setattr("efhc_jax.runs.prepare.draw_links", lambda *_: pytest.fail("it was drawn"))
     experiment = EXPERIMENT.replace(devices=50_000, graph=graph, split="iid")
     message = r"devices=50000: a single run .*\(network .* GB.* are free; try fewer devices, or a graph"
     with pytest.raises(efhc.ExperimentError, match=message):

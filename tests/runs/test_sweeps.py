@@ -20,9 +20,10 @@ import efhc_jax as efhc
 from efhc_jax.engine.evaluation import evaluate
 from efhc_jax.engine.program import advance
 from efhc_jax.plotting.figures import draw_lines
+from efhc_jax.runs.grid import Grid
 from efhc_jax.runs.prepare import prepare
 from efhc_jax.runs.simulation import Control
-from efhc_jax.runs.sweeps import Grid, predict
+from efhc_jax.runs.sweeps import predict
 from small import SMALL, named_after
 
 AXES = {"policy": ["efhc", "gt", "zt", "rg"], "r": [400.0, 4000.0], "seed": range(2)}
@@ -61,7 +62,7 @@ def test_a_cell_is_the_run_of_its_settings(x64, tiny):
 @pytest.mark.parametrize("batch", [1, 3, 5])
 def test_batches_change_nothing(x64, tiny, batch):
     whole = efhc.sweep(SMALL, tiny, **AXES)
-    parts = efhc.sweep(SMALL, tiny, batch=batch, **AXES)
+    parts = efhc.sweep(SMALL, tiny, runs_at_once=batch, **AXES)
     np.testing.assert_array_equal(whole.links_used, parts.links_used)
     np.testing.assert_allclose(whole.test_loss, parts.test_loss, rtol=1e-10)
 
@@ -70,7 +71,7 @@ def test_initial_models_are_evaluated_once_a_seed(tiny, monkeypatch):
     axes = {"policy": ["efhc", "zt", "rg"], "seed": range(4)}
     calls = []
     monkeypatch.setattr("efhc_jax.runs.simulation.evaluate", lambda *a: calls.append(1) or evaluate(*a))
-    grid = efhc.sweep(SMALL, tiny, batch=4, **axes)
+    grid = efhc.sweep(SMALL, tiny, runs_at_once=4, **axes)
     assert len(calls) == 1 + 3 * 2, "three batches with two evaluations after the beginning"
     for policy, seed in itertools.product(axes["policy"], axes["seed"]):
         alone = efhc.simulate(SMALL.replace(policy=policy, seed=seed), tiny)
@@ -85,7 +86,7 @@ def test_the_whole_grid_is_one_compilation(tiny, grid):
         SMALL,
         tiny,
         policy=["local", "central"],
-        heterogeneity=[0.0, 0.4],
+        weak_fraction=[0.0, 0.4],
         connectivity=[0.6, 0.9],
         seed=[7, 8],
     )
@@ -97,16 +98,16 @@ def test_runs_of_a_seed_are_paired(tiny):
         SMALL,
         tiny,
         policy=["efhc", "zt"],
-        heterogeneity=[0.2, 0.6],
+        weak_fraction=[0.2, 0.6],
         connectivity=[0.6, 0.9],
         seed=range(3),
     )
     first = grid.test_loss.isel(evaluation=0)
-    assert (first == first.isel(policy=0, heterogeneity=0, connectivity=0)).all(), "models"
+    assert (first == first.isel(policy=0, weak_fraction=0, connectivity=0)).all(), "models"
     loss = grid.train_loss.isel(step=0)
-    assert (loss == loss.isel(policy=0, heterogeneity=0, connectivity=0)).all(), "mini-batches"
+    assert (loss == loss.isel(policy=0, weak_fraction=0, connectivity=0)).all(), "mini-batches"
     weak = grid.bandwidth == 1000
-    assert (weak.sel(heterogeneity=0.6) | ~weak.sel(heterogeneity=0.2)).all(), "weak nest in H"
+    assert (weak.sel(weak_fraction=0.6) | ~weak.sel(weak_fraction=0.2)).all(), "weak nest in H"
     assert not first.isel(seed=0, drop=True).equals(first.isel(seed=1, drop=True))
 
 
@@ -154,7 +155,7 @@ def test_nesting_is_said_and_needs_connectivities(tiny):
     ("axis", "said"),
     [
         ({"connectivity": ["a", 0.5]}, "connectivity='a': give a number above 0"),
-        ({"heterogeneity": [Fraction(1, 2), 0.5]}, "heterogeneity: the axis has 0.5 twice"),
+        ({"weak_fraction": [Fraction(1, 2), 0.5]}, "weak_fraction: the axis has 0.5 twice"),
         ({"connectivity": [0.5, 7.0]}, "connectivity=7.0: out of range"),
     ],
 )
@@ -184,7 +185,7 @@ def test_shapes_may_be_axes_too(tiny):
 
 
 def test_a_run_that_diverges_leaves_the_others_alone(tiny):
-    wild = SMALL.replace(model="quadratic", learning_rate_decay=0.0)
+    wild = SMALL.replace(model="quadratic", learning_rate_schedule="constant")
     grid = efhc.sweep(wild, tiny, learning_rate=[0.1, 1e6])
     assert grid.diverged_at.values[0] == -1
     assert 0 < grid.diverged_at.values[1] <= 20
@@ -200,7 +201,7 @@ def test_a_run_that_diverges_leaves_the_others_alone(tiny):
         ({"policy": ["EF-HC", "efhc"]}, "policy: the axis has 'efhc' twice"),
         ({"r": []}, "r: the axis is empty"),
         ({"r": [1.0, 2.0, 1.0]}, "r: the axis has 1.0 twice"),
-        ({"heterogeneity": [0.2, 1.5]}, "heterogeneity=1.5: out of range"),
+        ({"weak_fraction": [0.2, 1.5]}, "weak_fraction=1.5: out of range"),
         ({"policy": "efhc"}, "policy='efhc': an axis needs a list"),
         ({"r": 5}, "r=5: an axis needs a list"),
         ({"iterations": [10, 20]}, "iterations: cannot be an axis"),
@@ -233,12 +234,12 @@ def interrupted_after(monkeypatch, calls):
 def test_the_time_of_a_resumed_sweep_is_that_of_all_its_parts(tiny, tmp_path, monkeypatch):
     ticks = SimpleNamespace(perf_counter=itertools.count().__next__)  # a second at every look
     monkeypatch.setattr("efhc_jax.runs.simulation.time", ticks)
-    whole = efhc.sweep(SMALL, tiny, batch=4, **AXES)
+    whole = efhc.sweep(SMALL, tiny, runs_at_once=4, **AXES)
     with monkeypatch.context() as patch:
         interrupted_after(patch, 5)
         with pytest.raises(Interruption):
-            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
-    resumed = efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+            efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+    resumed = efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
     assert resumed.attrs["seconds"] == pytest.approx(whole.attrs["seconds"], abs=2)
     assert resumed.attrs["evaluation_seconds"] == whole.attrs["evaluation_seconds"]
 
@@ -246,19 +247,19 @@ def test_the_time_of_a_resumed_sweep_is_that_of_all_its_parts(tiny, tmp_path, mo
 def test_a_batch_that_is_filled_up_takes_its_whole_time(tiny, monkeypatch):
     ticks = SimpleNamespace(perf_counter=itertools.count().__next__)
     monkeypatch.setattr("efhc_jax.runs.simulation.time", ticks)
-    one, two = (efhc.sweep(SMALL, tiny, batch=4, seed=range(runs)) for runs in (4, 5))
+    one, two = (efhc.sweep(SMALL, tiny, runs_at_once=4, seed=range(runs)) for runs in (4, 5))
     assert two.attrs["seconds"] == pytest.approx(2 * one.attrs["seconds"])
     assert two.attrs["evaluation_seconds"] == pytest.approx(2 * one.attrs["evaluation_seconds"])
 
 
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_a_crashed_sweep_goes_on_to_the_same_bits(tiny, tmp_path, monkeypatch, calls):
-    whole = efhc.sweep(SMALL, tiny, batch=4, **AXES)
+    whole = efhc.sweep(SMALL, tiny, runs_at_once=4, **AXES)
     with monkeypatch.context() as patch:
         interrupted_after(patch, calls)
         with pytest.raises(Interruption):
-            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
-    resumed = efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+            efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
+    resumed = efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, checkpoint_seconds=0.0, **AXES)
     assert resumed.equals(whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.json", "sweep.nc"]
     assert efhc.sweep(SMALL, tiny, out=tmp_path, **AXES).equals(whole), "loaded when all is done"
@@ -268,12 +269,12 @@ def test_finished_batches_are_not_computed_again(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupted_after(patch, 5)
         with pytest.raises(Interruption):
-            efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, checkpoint_seconds=1e9, **AXES)
+            efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, checkpoint_seconds=1e9, **AXES)
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "batches").iterdir()}
     assert len(stored) == 2
     calls = []
     monkeypatch.setattr("efhc_jax.runs.simulation.advance", lambda *a: calls.append(1) or advance(*a))
-    efhc.sweep(SMALL, tiny, batch=4, out=tmp_path, **AXES)
+    efhc.sweep(SMALL, tiny, runs_at_once=4, out=tmp_path, **AXES)
     assert len(calls) == 2 * 2, "two batches of two chunks were left"
 
 
@@ -328,7 +329,7 @@ COMMAND = [
     "400",
     "--eval-every",
     "20",
-    "--batch",
+    "--runs-at-once",
     "2",
     "--checkpoint-seconds",
     "0",
@@ -465,9 +466,9 @@ def test_distributed_without_a_job_says_what_to_do():
 
 def test_a_mesh_that_does_not_divide_the_batch_is_named(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        run_sweep(tmp_path, "--batch", "10", devices=8)
+        run_sweep(tmp_path, "--runs-at-once", "10", devices=8)
     assert caught.value.returncode == 2
-    assert "batch=10: cannot be divided over 8 CPU cores" in caught.value.stderr
+    assert "runs_at_once=10: cannot be divided over 8 CPU cores" in caught.value.stderr
 
 
 def test_the_manifest_is_plain_json(tiny, tmp_path):

@@ -19,7 +19,7 @@ def run():
 @pytest.fixture(scope="module")
 def grid():
     return efhc.sweep(
-        SMALL, progress=False, batch=jax.device_count(), policy=["efhc", "zt"], r=[5.0, 50.0]
+        SMALL, progress=False, runs_at_once=jax.device_count(), policy=["efhc", "zt"], r=[5.0, 50.0]
     )
 
 
@@ -90,7 +90,7 @@ def test_what_was_cut_off_is_a_difference(run):
 
 
 def test_a_run_that_diverged_agrees():
-    wild = SMALL.replace(learning_rate=1e25, learning_rate_decay=0.0, model="quadratic")
+    wild = SMALL.replace(learning_rate=1e25, learning_rate_schedule="constant", model="quadratic")
     with pytest.raises(efhc.DivergedError) as caught:
         efhc.simulate(wild, progress=False)
     assert verify(caught.value.result).agrees

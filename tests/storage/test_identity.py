@@ -30,7 +30,9 @@ class StopAfter:
 
 def stopped(folder, data, base=SMALL, chunks=3, **more):
     with pytest.raises(KeyboardInterrupt):
-        efhc.sweep(base, data, out=folder, batch=2, should_stop=StopAfter(chunks), **(AXES | more))
+        efhc.sweep(
+            base, data, out=folder, runs_at_once=2, should_stop=StopAfter(chunks), **(AXES | more)
+        )
 
 
 def test_a_batch_of_another_sweep_is_refused(tiny, tmp_path):
@@ -39,7 +41,7 @@ def test_a_batch_of_another_sweep_is_refused(tiny, tmp_path):
     assert list((tmp_path / "batches").iterdir())
     (tmp_path / "sweep.json").unlink()
     with pytest.raises(efhc.DataError) as error:
-        efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path, batch=2, **AXES)
+        efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path, runs_at_once=2, **AXES)
     assert "is a batch of another sweep (r is 4000.0 there and 5.0 here)" in str(error.value)
 
 
@@ -49,7 +51,7 @@ def test_a_checkpoint_of_another_sweep_is_refused(tiny, tmp_path):
     (tmp_path / "other" / "checkpoint").rename(tmp_path / "gone")
     (tmp_path / "one" / "checkpoint").rename(tmp_path / "other" / "checkpoint")
     with pytest.raises(efhc.DataError, match="belongs to other work .r is 4000.0 there and 5.0 here"):
-        efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path / "other", batch=2, **AXES)
+        efhc.sweep(SMALL.replace(r=5.0), tiny, out=tmp_path / "other", runs_at_once=2, **AXES)
 
 
 def test_a_batch_under_another_number_is_refused(tiny, tmp_path):
@@ -57,14 +59,14 @@ def test_a_batch_under_another_number_is_refused(tiny, tmp_path):
     (batch,) = (tmp_path / "batches").iterdir()
     batch.rename(batch.with_name("00001.npz"))
     with pytest.raises(efhc.DataError, match="the number of the batch is 0 there and 1 here"):
-        efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **AXES)
+        efhc.sweep(SMALL, tiny, out=tmp_path, runs_at_once=2, **AXES)
 
 
 def test_other_data_under_the_same_name_are_refused(tiny, tmp_path):
     stopped(tmp_path, tiny)
     other = tiny._replace(train_images=255 - tiny.train_images)
     with pytest.raises(efhc.ExperimentError, match="contains another sweep .the data are different"):
-        efhc.sweep(SMALL, other, out=tmp_path, batch=2, **AXES)
+        efhc.sweep(SMALL, other, out=tmp_path, runs_at_once=2, **AXES)
 
 
 def test_the_result_of_another_sweep_is_refused(tiny, tmp_path):
@@ -87,17 +89,21 @@ def test_a_policy_whose_code_changed_is_refused(tiny, tmp_path, monkeypatch):
     stopped(tmp_path, tiny, chunks=8, **mine)
     monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(never))
     with pytest.raises(efhc.ExperimentError, match="the code of the policy 'mine' is different"):
-        efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **mine)
+        efhc.sweep(SMALL, tiny, out=tmp_path, runs_at_once=2, **mine)
     monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(always))
-    assert (efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **mine).broadcasts[..., -1, :] > 0).all()
+    assert (
+        efhc.sweep(SMALL, tiny, out=tmp_path, runs_at_once=2, **mine).broadcasts[..., -1, :] > 0
+    ).all()
 
 
 def test_the_command_and_python_resume_each_other(tmp_path, capsys):
     base = efhc.Experiment(dataset="synthetic", iterations=20, eval_every=10)
     stopped(tmp_path, None, base=base)
-    words = "--dataset synthetic --iterations 20 --eval-every 10 --policy efhc zt --seeds 3 --batch 2"
+    words = (
+        "--dataset synthetic --iterations 20 --eval-every 10 --policy efhc zt --seeds 3 --runs-at-once 2"
+    )
     assert main(["sweep", *words.split(), "--out", str(tmp_path)]) == 0
-    expected = efhc.sweep(base, batch=2, **AXES)
+    expected = efhc.sweep(base, runs_at_once=2, **AXES)
     assert efhc.load(tmp_path / "sweep.nc").equals(expected)
 
 
@@ -113,7 +119,7 @@ def test_other_contents_of_a_graph_file_are_refused(tiny, tmp_path, graph_file):
     stopped(tmp_path / "out", tiny, base=base)
     graph_file.write_text("\n".join(f"0,{i}" for i in range(1, 5)))
     with pytest.raises(efhc.ExperimentError, match="the contents of .*links.csv are different"):
-        efhc.sweep(base, tiny, out=tmp_path / "out", batch=2, **AXES)
+        efhc.sweep(base, tiny, out=tmp_path / "out", runs_at_once=2, **AXES)
 
 
 def test_a_graph_file_is_opened_for_verification_only_when_it_is_given(tiny, tmp_path, graph_file):
@@ -230,5 +236,5 @@ def test_an_edited_manifest_is_refused_in_one_line(change, tmp_path, tiny):
     manifest = json.loads((tmp_path / "sweep.json").read_text())
     (tmp_path / "sweep.json").write_text(json.dumps(manifest | change))
     with pytest.raises(efhc.EfhcError) as error:
-        efhc.sweep(SMALL, tiny, out=tmp_path, batch=2, **AXES)
+        efhc.sweep(SMALL, tiny, out=tmp_path, runs_at_once=2, **AXES)
     assert str(tmp_path) in str(error.value)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import faulthandler
 import io
 import json
@@ -22,7 +21,7 @@ import efhc_jax as efhc
 from efhc_jax import data
 from efhc_jax.cli import COMMANDS, main
 from efhc_jax.errors import EfhcError
-from efhc_jax.experiment.experiment import DYNAMICS_NAMES, FAMILIES
+from efhc_jax.experiment.families import FAMILIES, full_names
 from efhc_jax.network import topologies as graphs
 from efhc_jax.runs import diagnosis, simulation, sweeps, verification
 from efhc_jax.storage.checkpoints import Checkpoints
@@ -31,7 +30,7 @@ from efhc_jax.theory import audits
 SECONDS = 20.0  # of computing; nothing here should take longer
 HANG = 300.0  # after which a command that has not answered is given up, and all with it
 OUTCOMES: collections.Counter[str] = collections.Counter()
-FIELDS = [field.name for field in dataclasses.fields(efhc.Experiment)]
+FIELDS = [*efhc.Experiment.defaults(), *full_names()]
 SMALL = efhc.Experiment(dataset="synthetic", devices=4, iterations=6, eval_every=3)
 
 
@@ -97,7 +96,7 @@ NUMBERS = st.one_of(
     st.floats().map(str),
     st.sampled_from(["0", "-0", "1e-320", "1e30", "1e31", "0x10", "1_0", "٣", "½", "NaN", "+inf", ""]),
 )
-NAMES = st.sampled_from([*DYNAMICS_NAMES, *(name for family in FAMILIES.values() for name in family)])
+NAMES = st.sampled_from([name for family in FAMILIES.values() for name in family.names])
 PATHS = st.sampled_from(
     ["", ".", "/dev/null", "/proc/self/mem", "no/such", "a\nb", "模型 🙂", "-", "~", "[b]"]
 )
@@ -106,7 +105,17 @@ FLAGS = st.sampled_from(
     [
         *(f"--{name.replace('_', '-')}" for name in FIELDS),
         *("--out", "--config", "--data-dir", "--checkpoint-seconds", "--audit", "--trace", "--log"),
-        *("--seeds", "--batch", "--x", "--y", "--hue", "--rows", "--select", "--iteration", "--budget"),
+        *(
+            "--seeds",
+            "--runs-at-once",
+            "--x",
+            "--y",
+            "--hue",
+            "--rows",
+            "--select",
+            "--iteration",
+            "--budget",
+        ),
         *("--runs", "--preset", "--help", "--", "-h", "--nonsense", "--r="),
     ]
 )

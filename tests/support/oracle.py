@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-POLICIES = ("efhc", "gt", "zt", "rg", "local", "central")
+POLICIES = ("efhc", "gt", "zt", "rg", "local", "central", "adaptive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,7 @@ class Device:
         self.w_hat = w.copy()
         self.bandwidth = float(bandwidth)
         self.neighbours = set(neighbours)
+        self.scale = None  # of the threshold of "adaptive", from the first movement on
         self.received = {}  # sender -> (w_j(k), d_j(k)), this iteration only
 
     @property
@@ -197,6 +198,16 @@ class Device:
         if np.isinf(q):
             return float(np.max(gap))
         return float(len(gap) ** (-1.0 / q) * np.sum(gap**q) ** (1.0 / q))
+
+    def adapts(self, drift, gamma, rate, gain):
+        """v_i(k) of "adaptive": a scale that rises with a broadcast and sinks without one."""
+        if self.scale is None and drift == 0:
+            return False
+        fires = self.scale is None or drift >= self.scale * gamma
+        if self.scale is None:
+            self.scale = drift / gamma
+        self.scale *= np.exp(gain * (int(fires) - min(1.0, rate)))
+        return fires
 
     def broadcast(self, devices):
         """Event 2, lines 9-12."""
@@ -246,14 +257,18 @@ def simulate(
     coins=None,
     classes=10,
     training=None,
+    threshold=None,
+    adaptive=(0.1, 0.3),
 ):
     """Run K iterations; returns one `Iteration` each.
 
     weights (m, n) W(0); adjacency (K, m, m) bool; bandwidth (m,); samples (K, m, B) indices into
     images (N, h, w) uint8 and labels (N,); model a name in MODELS or an object with
     loss(w, x (B, h*w), y (B,)) and gradient(...); learning_rate (a, b, c) gives
-    alpha(k) = gamma(k) = a / (b + k)^c; coins (K, m) in [0, 1), read by "rg" only;
-    training (K, m) bool, who takes a gradient step: everybody unless told.
+    alpha(k) = a / (b + k)^c, or is a function of k; threshold, a function of k, gives gamma(k),
+    which is alpha(k) otherwise; coins (K, m) in [0, 1), read by "rg" only;
+    training (K, m) bool, who takes a gradient step: everybody unless told;
+    adaptive (rate, gain), read by "adaptive" only.
     """
     weights, adjacency = np.asarray(weights, dtype=np.float64), np.asarray(adjacency, dtype=bool)
     images, labels = np.asarray(images), np.asarray(labels)
@@ -267,7 +282,12 @@ def simulate(
     if (adjacency != adjacency.transpose(0, 2, 1)).any() or adjacency[:, range(m), range(m)].any():
         raise ValueError("adjacency: should be symmetric with a zero diagonal")
     model = MODELS[model](classes) if isinstance(model, str) else model
-    a, b, c = learning_rate
+    if not callable(learning_rate):
+        a, b, c = learning_rate
+
+        def learning_rate(k):
+            return a / (b + k) ** c
+
     mean_bandwidth = sum(float(value) for value in bandwidth) / m
 
     def present(k, i):
@@ -277,7 +297,8 @@ def simulate(
     devices = [Device(i, weights[i], bandwidth[i], present(0, i)) for i in range(m)]
     history = []
     for k in range(len(samples)):
-        alpha = gamma = a / (b + k) ** c
+        alpha = learning_rate(k)
+        gamma = alpha if threshold is None else threshold(k)
         for device in devices:
             device.received = {}
 
@@ -293,7 +314,12 @@ def simulate(
             rho = 1.0 / (mean_bandwidth if policy == "gt" else device.bandwidth)
             coin = None if coins is None else coins[k][i]
             drift = device.drift(norm_order)
-            fired[i] = wants_to_broadcast(drift, r * rho * gamma, policy, coin, m)
+            if policy == "adaptive":
+                rate, gain = adaptive
+                share = rate * device.bandwidth / mean_bandwidth
+                fired[i] = device.adapts(drift, gamma, share, gain)
+            else:
+                fired[i] = wants_to_broadcast(drift, r * rho * gamma, policy, coin, m)
 
         losses = []
         for i, device in enumerate(devices):

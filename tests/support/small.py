@@ -5,7 +5,7 @@ import numpy as np
 import efhc_jax as efhc
 import oracle
 from efhc_jax.data import Dataset
-from efhc_jax.experiment.experiment import StoredName
+from efhc_jax.experiment.naming import StoredName
 from efhc_jax.randomness.draws import draw_coins
 from efhc_jax.runs.prepare import prepare
 
@@ -45,6 +45,18 @@ def overlapping(samples):
     return Dataset("overlapping", images, labels, images, labels)
 
 
+def schedule_of(e, setting, scale):
+    """A schedule by its formula, as a function of k."""
+    if e[setting] == "constant":
+        return lambda k: scale
+    if e[setting] == "cosine":
+        final = e[f"{setting}.final"]
+        wave = lambda k: (1 + np.cos(np.pi * k / e.iterations)) / 2  # noqa: E731
+        return lambda k: scale * (final + (1 - final) * wave(k))
+    offset, exponent = e[f"{setting}.offset"], e[f"{setting}.exponent"]
+    return lambda k: scale / (offset + k) ** exponent
+
+
 def oracle_of(experiment, data, run, training=None):
     """The iterations of a traced run by the oracle, from the models, graphs and samples of the run."""
     key = prepare(experiment, data).key
@@ -60,7 +72,11 @@ def oracle_of(experiment, data, run, training=None):
         policy=e.policy,
         r=e.r,
         norm_order=e.norm_order,
-        learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),
+        learning_rate=schedule_of(e, "learning_rate_schedule", e.learning_rate),
+        threshold=None
+        if e.threshold_schedule == "learning_rate"
+        else schedule_of(e, "threshold_schedule", 1.0),
+        adaptive=(e["policy.rate"], e["policy.gain"]),
         coins=np.array([draw_coins(key, k, e.devices) for k in range(e.iterations)]),
         classes=data.classes,
         training=training,

@@ -27,7 +27,7 @@ SHORT = {"dataset": "synthetic", "iterations": 6, "eval_every": 3, "devices": 4,
 RUNS = {
     "svm": SVM,
     "mini-batches": SVM | {"batch_size": 4, "learning_rate": 0.5},
-    "schedule": SVM | {"learning_rate_offset": 10.0, "learning_rate_decay": 0.7},
+    "schedule": SVM | {"learning_rate_schedule.offset": 10.0, "learning_rate_schedule.exponent": 0.7},
     "budgets": SVM | {"budgets": (1.0, 10.0), "early_evaluations": 2},
     "iid": SVM | {"split": "iid"},
     "dirichlet": SVM | {"split": "dirichlet", "dirichlet_alpha": 0.3},
@@ -35,24 +35,31 @@ RUNS = {
     "norm 1": SVM | {"norm_order": 1.0},
     "norm 3": SVM | {"norm_order": 3.0},
     "norm inf": SVM | {"norm_order": float("inf")},
-    "bandwidths": SVM | {"heterogeneity": 0.7, "weak_bandwidth": 100.0, "mean_bandwidth": 900.0},
-    "failures": SVM | {"dynamics": "failures", "link_up": 0.5},
-    "markov": SVM | {"dynamics": "markov", "link_failure": 0.3},
-    "periodic": SVM | {"dynamics": "periodic", "period": 3},
-    "mobility": SVM | {"dynamics": "mobility", "speed": 0.1},
-    "churn": SVM | {"dynamics": "churn", "leave": 0.3},
-    "churn that trains": SVM | {"dynamics": "churn", "leave": 0.3, "absent_train": True},
+    "bandwidths": SVM | {"weak_fraction": 0.7, "weak_bandwidth": 100.0, "mean_bandwidth": 900.0},
+    "failures": SVM | {"dynamics": "failures", "dynamics.up_probability": 0.5},
+    "markov": SVM | {"dynamics": "markov", "dynamics.failure": 0.3},
+    "periodic": SVM | {"dynamics": "periodic", "dynamics.period": 3},
+    "mobility": SVM | {"dynamics": "mobility", "dynamics.speed": 0.1},
+    "churn": SVM | {"dynamics": "churn", "dynamics.leave_probability": 0.3},
+    "churn that trains": SVM
+    | {"dynamics": "churn", "dynamics.leave_probability": 0.3, "dynamics.train_while_absent": True},
     "trace": SVM | {"dynamics": "trace", "graph_file": str(LINKS)},
     "file": SVM | {"graph": "file", "graph_file": str(WHEEL)},
     "many devices": MANY | {"connectivity": 0.25},
-    "many that move": MANY | {"connectivity": 0.25, "dynamics": "mobility", "speed": 0.05},
-    "many that fail": MANY | {"graph": "ring", "dynamics": "markov", "link_failure": 0.3},
+    "many that move": MANY | {"connectivity": 0.25, "dynamics": "mobility", "dynamics.speed": 0.05},
+    "many that fail": MANY | {"graph": "ring", "dynamics": "markov", "dynamics.failure": 0.3},
     "lenet5": SHORT | {"model": "lenet5", "batch_size": 2},
     "logistic": SHORT | {"model": "logistic"},
     "quadratic": SHORT | {"model": "quadratic", "learning_rate": 0.01},
 }
+RUNS |= {
+    "constant steps": SVM | {"learning_rate_schedule": "constant", "learning_rate": 0.1},
+    "cosine steps": SVM | {"learning_rate_schedule": "cosine", "learning_rate_schedule.final": 0.1},
+    "other thresholds": SVM | {"threshold_schedule": "power", "threshold_schedule.exponent": 0.9},
+    "neighbors": SVM | {"graph": "watts_strogatz", "devices": 12, "graph.neighbors": 6, "split": "iid"},
+}
 WITHOUT_R = {name: value for name, value in SVM.items() if name != "r"}
-RUNS |= {f"policy {name}": WITHOUT_R | {"policy": name} for name in POLICIES[1:]}
+RUNS |= {f"policy {name}": WITHOUT_R | {"policy": name} for name in [*POLICIES[1:], "adaptive"]}
 RUNS |= {
     f"graph {name}": SVM | {"graph": name}
     for name in (
@@ -63,8 +70,12 @@ RUNS |= {
 
 SWEEPS = {
     "policies": (SVM, {"policy": POLICIES, "seed": [0, 1, 2]}),
-    "settings": (SVM, {"r": [5.0, 500.0], "heterogeneity": [0.2, 0.8], "connectivity": [0.4, 0.9]}),
+    "settings": (SVM, {"r": [5.0, 500.0], "weak_fraction": [0.2, 0.8], "connectivity": [0.4, 0.9]}),
     "splits": (SVM, {"split": ["labels", "iid", "dirichlet"], "seed": [4, 5]}),
+    "parameters": (
+        WITHOUT_R | {"dynamics": "markov"},
+        {"policy": ["efhc", "adaptive"], "policy.rate": [0.2, 0.5], "dynamics.failure": [0.1, 0.4]},
+    ),
     "models": (SHORT, {"model": ["svm", "lenet5", "logistic"]}),
 }
 
@@ -88,7 +99,7 @@ def run(name):
 def sweep(name):
     """One of the sweeps."""
     fields, axes = SWEEPS[name]
-    return efhc.sweep(efhc.Experiment(**fields), batch=4, progress=False, **axes)
+    return efhc.sweep(efhc.Experiment(**fields), runs_at_once=4, progress=False, **axes)
 
 
 def summary(result):
@@ -104,10 +115,13 @@ def summary(result):
 
 
 def main():
-    """Write all digests."""
+    """Write all digests; if none has changed, this CPU is added to those that give the same bits."""
+    stored = json.loads(FILE.read_text())
     found = {"on": here(), "runs": {}, "sweeps": {}}
     found["runs"] = {name: summary(run(name)) for name in RUNS}
     found["sweeps"] = {name: summary(sweep(name)) for name in SWEEPS}
+    same = all(found[part] == stored[part] for part in ("runs", "sweeps"))
+    found["on"]["cpu"] = sorted({found["on"]["cpu"], *(stored["on"]["cpu"] if same else [])})
     FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 

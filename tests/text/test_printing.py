@@ -27,7 +27,7 @@ def grid(monkeypatch):
     """A sweep over policies with such names, and with values that are not numbers."""
     for name in NAMES:
         monkeypatch.setitem(efhc.POLICIES, name, efhc.Policy(lambda now: now.coin < 0.5))
-    return efhc.sweep(BASE, policy=NAMES, heterogeneity=[0.2, 0.4], seed=range(2), audit=True)
+    return efhc.sweep(BASE, policy=NAMES, weak_fraction=[0.2, 0.4], seed=range(2), audit=True)
 
 
 def shown(renderable):
@@ -128,14 +128,14 @@ def test_names_of_policies_in_tables(grid):
     "axes",
     [
         {},
-        {"x": "policy", "hue": "heterogeneity"},
-        {"x": "heterogeneity"},
-        {"x": "policy", "rows": "heterogeneity"},
-        {"x": "heterogeneity", "rows": "seed", "hue": "policy"},
+        {"x": "policy", "hue": "weak_fraction"},
+        {"x": "weak_fraction"},
+        {"x": "policy", "rows": "weak_fraction"},
+        {"x": "weak_fraction", "rows": "seed", "hue": "policy"},
     ],
 )
 def test_names_of_policies_in_figures(grid, tmp_path, axes, recwarn):
-    one = grid if "heterogeneity" in axes.values() else grid.isel(heterogeneity=slice(1))
+    one = grid if "weak_fraction" in axes.values() else grid.isel(weak_fraction=slice(1))
     save_figure(efhc.plot(one, **axes), tmp_path / "figure.png")
     assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
 

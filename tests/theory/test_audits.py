@@ -28,12 +28,14 @@ def test_the_papers_own_step_size_is_outside_the_theorem(tiny):
     found, _ = findings_of(BASE, tiny)
     assert found["squared step sizes sum"].verdict == "does not hold"
     assert "paper's own" in found["squared step sizes sum"].figure
-    inside, _ = findings_of(BASE.replace(learning_rate_decay=0.75), tiny)
+    inside, _ = findings_of(BASE.replace(**{"learning_rate_schedule.exponent": 0.75}), tiny)
     assert inside["squared step sizes sum"].verdict == "holds"
 
 
 def test_a_periodic_network_has_the_window_it_was_given(tiny):
-    path = BASE.replace(graph="star", dynamics="periodic", period=5)  # five links, one at a time
+    path = BASE.replace(
+        graph="star", dynamics=efhc.dynamics.Periodic(period=5)
+    )  # five links, one at a time
     found, run = findings_of(path, tiny)
     assert found["connectivity of the physical graph"].value == 5
     assert int(run.adjacency.sum(("device", "neighbor")).max()) == 2
@@ -67,7 +69,9 @@ def test_the_guideline_is_that_of_remark_2(tiny):
 
 def test_the_gap_to_a_known_optimum_is_measured(tiny):
     """The nearest-centroid problem, whose optimum is the class means, by hand from the last models."""
-    experiment = BASE.replace(model="quadratic", split="iid", learning_rate_decay=0.75)
+    experiment = BASE.replace(
+        model="quadratic", split="iid", **{"learning_rate_schedule.exponent": 0.75}
+    )
     run = efhc.simulate(experiment, tiny, trace=True)
     pool, start, count = split_of(experiment, tiny)
     owned = [pool[first : first + number] for first, number in zip(start, count, strict=True)]

@@ -135,7 +135,8 @@ def test_a_model_that_is_not_known_to_be_convex_is_refused(overlapping, convex):
 
 def test_the_smoothed_hinge_is_just_below_the_hinge():
     rng = np.random.default_rng(0)
-    logits, labels = rng.normal(size=(500, 4)).astype(np.float32), rng.integers(0, 4, 500)
+    logits = jnp.asarray(rng.normal(size=(500, 4)), jnp.float32)
+    labels = jnp.asarray(rng.integers(0, 4, 500))
     for width in (1.0, 0.1):
         below = np.asarray(hinge(logits, labels) - smoothed_hinge(width)(logits, labels))
         assert (below >= -1e-6).all()

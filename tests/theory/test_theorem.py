@@ -28,18 +28,18 @@ BASE = efhc.Experiment(
     dirichlet_alpha=1.0,
     batch_size=4,
     iterations=ITERATIONS,
-    learning_rate_decay=0.75,
+    **{"learning_rate_schedule.exponent": 0.75},
     r=2000.0,
 ).inherit(  # for the dynamics to come
     {
-        "link_up": 0.5,
-        "link_failure": 0.2,
-        "link_repair": 0.3,
-        "period": 4,
-        "speed": 0.03,
-        "leave": 0.02,
-        "come_back": 0.2,
-        "absent_train": True,
+        "dynamics.up_probability": 0.5,
+        "dynamics.failure": 0.2,
+        "dynamics.repair": 0.3,
+        "dynamics.period": 4,
+        "dynamics.speed": 0.03,
+        "dynamics.leave_probability": 0.02,
+        "dynamics.return_probability": 0.2,
+        "dynamics.train_while_absent": True,
     }
 )
 LEARNING_RATES = {"quadratic": 0.5, "logistic": 1.0}
@@ -62,13 +62,15 @@ def graph_file(tmp_path_factory):
 def ends_of(experiment, policies, data):
     """(consensus error, F(w̄)) before the first and after the last iteration, for each policy."""
     spec = make_spec(experiment, data)
-    values = stack([prepare(experiment.replace(policy=policy), data) for policy in policies])
+    values = stack(
+        [prepare(experiment.replace(policy=policy), data) for policy in policies], spec.dynamics
+    )
     train = jax.tree.map(jnp.asarray, Samples(data.train_images, data.train_labels))
-    states = initialise(spec, values)
-    first = measured(spec, values, states, train)
-    states, *_ = advance(spec, record_summary, ITERATIONS, values, states, None, jnp.int32(0), train)
-    share = np.asarray(states.broadcasts).mean(1) / ITERATIONS
-    return first, measured(spec, values, states, train), share
+    begin = initialise(spec, values)
+    first = measured(spec, values, begin.state, train)
+    end, *_ = advance(spec, record_summary, ITERATIONS, values, begin, None, jnp.int32(0), train)
+    share = np.asarray(end.state.broadcasts).mean(1) / ITERATIONS
+    return first, measured(spec, values, end.state, train), share
 
 
 def measured(spec, values, states, train):

@@ -19,7 +19,7 @@ from efhc_jax.engine import mixing
 from efhc_jax.errors import ExperimentError
 from efhc_jax.models import make_model
 from efhc_jax.models.properties import Properties
-from efhc_jax.network import connectivity
+from efhc_jax.network import connectivity, links
 from efhc_jax.theory import GradientBounds, PowerDecay
 
 UNKNOWN = "cannot be known from a finite run"
@@ -75,7 +75,7 @@ def test_used_links_are_those_of_the_engine(sequence, seed):
     fired = np.random.default_rng(seed).random(sequence.shape[:2]) < 0.3
     previous = np.concatenate([sequence[:1], sequence[:-1]])
     expected = [
-        np.asarray(mixing.used_links(*now)) for now in zip(sequence, previous, fired, strict=True)
+        np.asarray(links.used_links(*now)) for now in zip(sequence, previous, fired, strict=True)
     ]
     np.testing.assert_array_equal(connectivity.used_links_of(fired, sequence), expected)
     still = np.broadcast_to(sequence[0], sequence.shape)
@@ -208,7 +208,9 @@ def test_the_bounds_are_reached(name):
         row[1, -1] = 100.0  # sure of class 1, and the label is 0
     found = np.stack(
         [
-            gradients(model, jnp.asarray(row.reshape(1, -1)), image[None], jnp.array([0]))[0]
+            gradients(model, jnp.asarray(row.reshape(1, -1)), jnp.asarray(image)[None], jnp.array([0]))[
+                0
+            ]
             for image in images
         ]
     )
@@ -272,7 +274,7 @@ def test_gradients_of_other_images_are_refused():
     ],
 )
 def test_step_size_conditions(decay, verdicts):
-    found = theory.step_sizes(PowerDecay(decay=decay))
+    found = theory.step_sizes(PowerDecay(exponent=decay))
     assert tuple(finding.verdict == "holds" for finding in found) == verdicts
 
 
@@ -282,7 +284,7 @@ def test_the_papers_own_step_size_is_outside_its_theorem():
     assert "paper's own" in squares.figure
     assert "outside its Theorem 1" in squares.figure
     assert squares.value == math.inf
-    assert "paper's own" not in theory.step_sizes(PowerDecay(decay=0.6))[2].figure
+    assert "paper's own" not in theory.step_sizes(PowerDecay(exponent=0.6))[2].figure
 
 
 @pytest.mark.parametrize("decay", [0.3, 0.5, 0.75, 0.9, 1.0, 1.5, 3.0])
@@ -437,15 +439,15 @@ def test_equal_decays_keep_their_ratio():
 
 @pytest.mark.parametrize(
     ("change", "limit"),
-    [({"decay": 0.9}, 0.0), ({"decay": 0.2}, math.inf), ({"offset": 1.0}, 1.0)],
+    [({"exponent": 0.9}, 0.0), ({"exponent": 0.2}, math.inf), ({"offset": 1.0}, 1.0)],
 )
 def test_other_decays_do_not(change, limit):
     alpha = PowerDecay(0.5, 3.0, 0.7)
     found = theory.threshold_decay(alpha, alpha._replace(**change))
     assert (found.verdict, found.value) == ("does not hold", limit)
     gamma, late = alpha._replace(**change), 1e12
-    ratio = gamma.scale / (gamma.offset + late) ** gamma.decay
-    ratio *= (alpha.offset + late) ** alpha.decay / alpha.scale
+    ratio = gamma.scale / (gamma.offset + late) ** gamma.exponent
+    ratio *= (alpha.offset + late) ** alpha.exponent / alpha.scale
     assert ratio == pytest.approx(limit, abs=0.01) or (limit == math.inf and ratio > 1e5)
 
 

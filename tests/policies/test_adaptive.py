@@ -1,0 +1,79 @@
+"""Adaptive thresholds: a chosen rate of broadcasts, in proportion to bandwidth, whatever the data."""
+
+import numpy as np
+import pytest
+
+import efhc_jax as efhc
+from efhc_jax.engine.program import advance
+from efhc_jax.runs.simulation import Control
+from efhc_jax.storage.checkpoints import Checkpoints
+from small import SMALL
+
+LONG = efhc.Experiment(
+    dataset="synthetic", policy="adaptive", iterations=1500, eval_every=750, batch_size=4
+)
+
+
+@pytest.mark.parametrize("model", ["svm", "logistic", "quadratic"])
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_devices_broadcast_at_the_rate_in_proportion_to_their_bandwidth(model, rate):
+    learning_rate = 0.02 if model == "quadratic" else 1.0
+    experiment = LONG.replace(model=model, learning_rate=learning_rate, **{"policy.rate": rate})
+    run = efhc.simulate(experiment)
+    late = run.broadcasts[-1] - run.broadcasts[1]  # the thresholds have settled
+    wanted = rate * run.bandwidth / run.bandwidth.mean()
+    np.testing.assert_allclose(late / 750, wanted, atol=0.02, rtol=0.1)
+
+
+def test_no_device_can_broadcast_more_than_always():
+    run = efhc.simulate(LONG.replace(iterations=200, eval_every=100, **{"policy.rate": 1.0}))
+    strong = run.bandwidth > run.bandwidth.mean()
+    late = run.broadcasts[-1] - run.broadcasts[1]
+    assert (late[strong] >= 95).all()
+    np.testing.assert_allclose(late[~strong], 20, atol=5)
+
+
+def test_a_device_broadcasts_when_it_first_moves(tiny):
+    run = efhc.simulate(SMALL.replace(policy="adaptive"), tiny, trace=True)
+    assert not run.fired[0].any(), "nobody has moved"
+    moved = (run.weights[1] != run.weights[0]).any("parameter")
+    np.testing.assert_array_equal(run.fired[1], moved)
+
+
+def test_one_compilation_serves_policies_and_parameters(tiny):
+    base = SMALL.replace(policy="adaptive", devices=6, connectivity=0.7)
+    axes = {"policy": ["efhc", "adaptive", "zt"], "policy.rate": [0.1, 0.4], "r": [50.0, 4000.0]}
+    before = advance._cache_size()
+    grid = efhc.sweep(base, tiny, runs_at_once=12, **axes)
+    assert advance._cache_size() == before + 1
+    sent = grid.broadcasts.isel(evaluation=-1).sum("device")
+    assert (sent.sel({"policy": "adaptive", "policy.rate": 0.4}) > 0).all()
+    rates = sent.sel(policy="adaptive").transpose("policy.rate", "r").values
+    assert (rates[1] > rates[0]).all()
+    assert (rates[:, 0] == rates[:, 1]).all(), "r means nothing to it"
+    others = sent.sel(policy=["efhc", "zt"])
+    assert (others.isel({"policy.rate": 0}) == others.isel({"policy.rate": 1})).all()
+    alone = efhc.simulate(base.replace(**{"policy.rate": 0.4}), tiny)
+    found = grid.sel({"policy": "adaptive", "policy.rate": 0.4, "r": 50.0})
+    np.testing.assert_array_equal(found.broadcasts, alone.broadcasts)
+
+
+def test_its_memory_survives_a_checkpoint(tiny, tmp_path):
+    experiment = SMALL.replace(policy="adaptive", iterations=60)
+    whole = efhc.simulate(experiment, tiny)
+    asked = iter([False, False, False, True])
+    checkpoints = Checkpoints(tmp_path / "checkpoint", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        efhc.simulate(
+            experiment, tiny, control=Control(should_stop=lambda: next(asked), checkpoints=checkpoints)
+        )
+    saved = checkpoints.newest()["progress"]
+    scale = next(value for name, value in saved.items() if name.startswith("state-memories"))
+    assert (scale > 0).all()
+    assert efhc.simulate(experiment, tiny, control=Control(checkpoints=checkpoints)).equals(whole)
+
+
+def test_the_audit_knows_its_decay(tiny):
+    run = efhc.simulate(SMALL.replace(policy="adaptive"), tiny, audit=True)
+    found = {finding.name: finding for finding in efhc.audit(run, tiny)}
+    assert found["decay of the thresholds (Remark 3)"].verdict == "holds"
