@@ -35,8 +35,8 @@ def check_agreement(ours: Ours, problem: Problem, peers: dict[str, ModuleType]) 
     Raises:
         EfhcError: a peer differs, so that timing it would be meaningless.
     """
-    states, recorded = ours.advanced(ours.fresh())
-    weights, broadcasts = to_host((states.weights, states.broadcasts))
+    progress, recorded = ours.advanced(ours.fresh())
+    weights, broadcasts = to_host((progress.state.weights, progress.state.broadcasts))
     weights = weights.reshape(problem.weights.shape)
     time = recorded["transmission_time"]
     worst = worst_time = 0.0
@@ -65,7 +65,7 @@ def check_evaluation(
     """
     some = data._replace(test_images=data.test_images[:images], test_labels=data.test_labels[:images])
     accuracy = evaluation(ours, some).work(None)["accuracy"][0]
-    weights = np.array(to_host(ours.states.weights)[0])
+    weights = np.array(to_host(ours.progress.state.weights)[0])
     rows = weights.reshape(len(weights), -1)
     model = ours.experiment.model
     for name, peer in peers.items():

@@ -82,7 +82,7 @@ def _measure(setting: Setting, folder: str) -> tuple[int, int]:
     os.environ["XDG_CACHE_HOME"] = folder  # compiling is part of the peak
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     from efhc_jax.cli import main, parse
-    from efhc_jax.runs.memory import peak_memory
+    from efhc_jax.runs.machine import peak_memory
 
     words = [*setting.command.split(), "--out", f"{folder}/out"]
     with contextlib.redirect_stdout(io.StringIO()) as said:

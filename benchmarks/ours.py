@@ -13,10 +13,9 @@ from benchmarks.peers.problem import Problem
 from benchmarks.timing import Contender
 from efhc_jax.data import Dataset
 from efhc_jax.engine.evaluation import evaluate
-from efhc_jax.engine.program import Samples, Spec, advance, initialise, laid_out
+from efhc_jax.engine.program import Progress, Samples, Spec, advance, initialise, laid_out
 from efhc_jax.engine.recording import record_summary
 from efhc_jax.engine.sharding import choose_layout, place_runs, place_shared, to_host
-from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.network.slots import as_matrix, make_network
@@ -30,7 +29,7 @@ class Ours(NamedTuple):
     experiment: Experiment  # of the first run; the others have the next seeds
     spec: Spec
     values: RunValues
-    states: State
+    progress: Progress
     train: Samples
     iterations: int
     compiled: Any
@@ -40,25 +39,25 @@ class Ours(NamedTuple):
     @property
     def runs(self) -> int:
         """Number of runs."""
-        return len(self.states.weights)
+        return len(self.progress.state.weights)
 
     @property
     def parameters(self) -> int:
         """Number of parameters of their model, n."""
         return self.spec.rules.model.size
 
-    def advanced(self, states: State) -> tuple[State, dict[str, np.ndarray]]:
-        """The states after all iterations, and the recorded values; the given states are donated."""
-        states, _, recorded = self.compiled(self.values, states, None, jnp.int32(0), self.train)
+    def advanced(self, progress: Progress) -> tuple[Progress, dict[str, np.ndarray]]:
+        """The progress after all iterations, and the recorded values; the given one is donated."""
+        progress, _, recorded = self.compiled(self.values, progress, None, jnp.int32(0), self.train)
         recorded = to_host(recorded)
-        return jax.block_until_ready(states), recorded
+        return jax.block_until_ready(progress), recorded
 
-    def fresh(self) -> State:
-        """A copy of the initial states."""
-        return jax.block_until_ready(jax.tree.map(jnp.copy, self.states))
+    def fresh(self) -> Progress:
+        """A copy of the initial progress."""
+        return jax.block_until_ready(jax.tree.map(jnp.copy, self.progress))
 
     def contender(self) -> Contender:
-        """All iterations, always from the initial states."""
+        """All iterations, always from the initial models."""
         return Contender(self.advanced, self.fresh)
 
 
@@ -86,16 +85,18 @@ def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) 
 def _compile(
     experiment: Experiment, spec: Spec, each: list[RunValues], data: Dataset, iterations: int
 ) -> Ours:
-    values = place_runs(spec.layout, stack(each))
+    values = place_runs(spec.layout, stack(each, spec.dynamics))
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
-    states = jax.block_until_ready(initialise(spec, values))
+    progress = jax.block_until_ready(initialise(spec, values))
     began = time.perf_counter()
-    lowered = advance.lower(spec, record_summary, iterations, values, states, None, jnp.int32(0), train)
+    lowered = advance.lower(
+        spec, record_summary, iterations, values, progress, None, jnp.int32(0), train
+    )
     compiled = lowered.compile()
     seconds = time.perf_counter() - began
     memory = compiled.memory_analysis()
     total = 0 if memory is None else _peak(memory)
-    return Ours(experiment, spec, values, states, train, iterations, compiled, seconds, total)
+    return Ours(experiment, spec, values, progress, train, iterations, compiled, seconds, total)
 
 
 def _peak(memory: Any) -> int:
@@ -106,8 +107,8 @@ def _peak(memory: Any) -> int:
 def evaluation(ours: Ours, data: Dataset) -> Contender:
     """The evaluation of all runs on the test set."""
     test = place_shared(ours.spec.layout, Samples(data.test_images, data.test_labels))
-    compiled = evaluate.lower(ours.spec, ours.states, test).compile()
-    return Contender(lambda _: to_host(compiled(ours.states, test)))
+    compiled = evaluate.lower(ours.spec, ours.progress.state, test).compile()
+    return Contender(lambda _: to_host(compiled(ours.progress.state, test)))
 
 
 def problem_of(ours: Ours, data: Dataset) -> Problem:
@@ -122,11 +123,12 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
 
         return jax.vmap(one)(values)
 
-    weights, bandwidth = to_host((ours.states.weights, ours.values.bandwidth))
+    weights, bandwidth = to_host((ours.progress.state.weights, ours.values.bandwidth))
     neighbors, matrices = ours.values.network.neighbors, ours.values.network.adjacency
     if neighbors is not None:
         matrices = jax.vmap(as_matrix)(matrices, neighbors)
     e = ours.experiment
+    schedule = e.parameters("learning_rate_schedule")
     return Problem(
         model=e.model,
         weights=np.array(weights).reshape(*weights.shape[:2], -1),
@@ -136,5 +138,5 @@ def problem_of(ours: Ours, data: Dataset) -> Problem:
         samples=np.array(to_host(samples_of(ours.values))),
         images=data.train_images,
         labels=data.train_labels,
-        learning_rate=(e.learning_rate, e.learning_rate_offset, e.learning_rate_decay),
+        learning_rate=(e.learning_rate, schedule.offset, schedule.exponent),
     )

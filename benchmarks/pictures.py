@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import duration
-from efhc_jax.plotting.figures import LOOKS
+from efhc_jax.plotting.styles import LOOKS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -159,7 +159,7 @@ def _time_iterations(
     from benchmarks.peers.problem import blocks
 
     layout = ours.spec.layout
-    weights = ours.states.weights
+    weights = ours.progress.state.weights
     contenders = {"ours": ours.contender()}
     share = {"ours": 1 / (work.iterations * work.runs)}
     for name, peer in peers.items():

@@ -134,7 +134,7 @@ def _measure_point(point: Point, rounds: int, product_rate: float) -> dict[str, 
         ours = one_run(experiment, data, point.iterations, links)
     else:
         ours = batch_of(experiment, data, point.iterations, point.runs)
-    passes = pass_over_models(ours.spec.layout, ours.states.weights, point.iterations)
+    passes = pass_over_models(ours.spec.layout, ours.progress.state.weights, point.iterations)
     timed = alternate({"ours": ours.contender(), "pass": passes}, rounds)
     _, recorded = ours.advanced(ours.fresh())
     used = float(recorded["links_used"].mean())
@@ -174,12 +174,13 @@ def time_grid() -> dict[str, Any]:
     from benchmarks.data import images_of_paper
     from efhc_jax.engine.program import advance
     from efhc_jax.experiment.experiment import Experiment
-    from efhc_jax.runs.sweeps import Grid, sweep
+    from efhc_jax.runs.grid import Grid
+    from efhc_jax.runs.sweeps import sweep
 
     axes: dict[str, Any] = {
         "policy": ["efhc", "gt", "zt", "rg"],
         "r": [5.0, 50.0, 500.0],
-        "heterogeneity": [0.0, 0.4, 0.8],
+        "weak_fraction": [0.0, 0.4, 0.8],
         "connectivity": [0.4, 0.8],
         "seed": range(5),
     }
