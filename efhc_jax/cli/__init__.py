@@ -31,6 +31,7 @@ from efhc_jax.cli.verify import Verify
 from efhc_jax.cli.words import check_words
 from efhc_jax.errors import EfhcError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.toml import read_toml, said_of
 from efhc_jax.text.printing import printable
 
 COMMANDS = {
@@ -116,7 +117,11 @@ def _settings_of_config(arguments: list[str]) -> dict[str, Any]:
             path = following
         elif word.startswith("--config="):
             path = word.removeprefix("--config=")
-    return Experiment.from_toml(path).to_dict() if path is not None else {}
+    if path is None:
+        return {}
+    settings = read_toml(path)
+    with said_of(path):
+        return Experiment().inherit(settings).to_dict()
 
 
 def entry() -> None:

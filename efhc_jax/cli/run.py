@@ -15,7 +15,9 @@ from efhc_jax.cli.flags import Folder, MemberFiles, OptionalFile, OptionalFolder
 from efhc_jax.cli.settings import Settings
 from efhc_jax.disk.files import output_folder, written_whole
 from efhc_jax.disk.locks import held
+from efhc_jax.experiment.effects import check_effects, why_no_effect
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.toml import read_toml, said_of
 from efhc_jax.text.printing import in_table, print_text
 
 if TYPE_CHECKING:
@@ -50,9 +52,17 @@ class Run:
     @functools.cached_property
     def experiment(self) -> Experiment:
         """The experiment of the file, or the default one, with the flags that differ from it."""
-        base = Experiment() if self.config is None else Experiment.from_toml(self.config)
+        filed = {} if self.config is None else read_toml(self.config)
+        with said_of(self.config) if self.config else contextlib.nullcontext():
+            base = Experiment().inherit(filed)
         given = self.settings.values()
-        return base.replace(**{name: given[name] for name in given if given[name] != base[name]})
+        flags = {name: given[name] for name in given if given[name] != base[name]}
+        chosen = base.inherit(flags)
+        check_effects(chosen, flags)
+        with said_of(self.config) if self.config else contextlib.nullcontext():
+            # A setting of the file may need a flag, or be left without effect by one.
+            check_effects(base, [name for name in filed if why_no_effect(chosen, name)])
+        return chosen
 
     def execute(self) -> None:
         """Run the simulation, then store, plot and print the results."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +24,13 @@ class Settings:
 
     def values(self) -> dict[str, Any]:
         """The values by full name, without parameters that are not given."""
+        known = flags()
         found = {_full_name(field): getattr(self, field) for field in vars(self)}
-        return {name: value for name, value in found.items() if value is not None}
+        return {
+            name: _literal(value) if known[name].mixed else value
+            for name, value in found.items()
+            if value is not None
+        }
 
 
 class Flag(NamedTuple):
@@ -34,6 +40,7 @@ class Flag(NamedTuple):
     default: Any
     help: str
     users: tuple[str, ...] = ()  # the members that have this parameter
+    mixed: bool = False  # whether these differ in its type or default
 
 
 def flags() -> dict[str, Flag]:
@@ -52,8 +59,25 @@ def flags() -> dict[str, Flag]:
 
 def _parameter(name: str) -> Flag:
     users = users_of(*family_in(name))
-    first, kinds = next(iter(users.values())), {one.kind for one in users.values()}
-    return Flag(first.kind if len(kinds) == 1 else str, first.default, first.help, tuple(users))
+    first, same = next(iter(users.values())), {(one.kind, one.default) for one in users.values()}
+    if len(same) == 1:
+        return Flag(first.kind, first.default, first.help, tuple(users))
+    words = "; ".join(f"{member}: {one.help} (default: {one.default})" for member, one in users.items())
+    return Flag(str, None, words, tuple(users), mixed=True)
+
+
+def _literal(value: Any) -> Any:
+    """A text as the number or boolean that it may stand for: which, the member decides."""
+    if isinstance(value, tuple):
+        return tuple(_literal(one) for one in value)
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+    return value
 
 
 def _registered(setting: str) -> str:
@@ -74,14 +98,14 @@ def for_run(defaults: Mapping[str, Any] | None = None) -> type[Settings]:
     hints, given = get_type_hints(Experiment), defaults or {}
     fields: list[Any] = []
     for name, flag in flags().items():
-        value = given.get(name, None if flag.users else flag.default)
-        kind: Any = hints[name] if not flag.users else flag.kind | None
+        value = given.get(name, flag.default)
+        kind: Any = flag.kind if flag.users else hints[name]
         arg = tyro.conf.arg(help=flag.help)
-        if flag.kind is bool and flag.users:  # a switch
-            kind, value = bool, given.get(name, flag.default)
-            arg = _arg(name, flag, None, _hint(flag, value))
-        elif flag.users:
-            arg = _arg(name, flag, flag.kind.__name__.upper(), _hint(flag, value))
+        if flag.mixed:
+            kind, value = str | None, None if value is None else str(value)
+        if flag.users:
+            is_switch = flag.kind is bool
+            arg = _arg(name, flag, None if is_switch else _metavar(flag), _hint(flag, value))
         fields.append((_identifier(name), Annotated[kind, arg], dataclasses.field(default=value)))
     return _made(fields, "All settings of one run.")
 
@@ -90,7 +114,7 @@ def for_sweep() -> type[Settings]:
     """A class with any number of values per setting; None stands for the file, or the default."""
     fields = []
     for name, flag in flags().items():
-        arg = _arg(name, flag, f"{flag.kind.__name__.upper()} …", _hint(flag))
+        arg = _arg(name, flag, f"{_metavar(flag)} …", _hint(flag))
         several: Any = Annotated[tuple[flag.kind, ...] | None, arg]  # type: ignore[name-defined]
         fields.append((_identifier(name), several, dataclasses.field(default=None)))
     return _made(fields, "Every setting of an experiment; several values make it an axis of the sweep.")
@@ -117,8 +141,14 @@ def _arg(name: str, flag: Flag, metavar: str | None, hint: str) -> Any:
     return tyro.conf.arg(name=spelled, metavar=metavar, help=flag.help, help_behavior_hint=hint)
 
 
+def _metavar(flag: Flag) -> str:
+    return "VALUE" if flag.mixed else flag.kind.__name__.upper()
+
+
 def _hint(flag: Flag, value: Any = None) -> str:
     """The members that use a parameter, and the default."""
+    if flag.mixed:
+        return f"(default: {value})" if value is not None else ""
     default = flag.default if value is None else value
     shown = "none" if default in ("", ()) else str(default)
     return f"({', '.join(flag.users)}; default: {shown})" if flag.users else f"(default: {shown})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import sys
 from typing import NamedTuple
 
 from efhc_jax.cli.run import Run
@@ -19,6 +20,7 @@ from efhc_jax.experiment.experiment import check_names
 from efhc_jax.experiment.families import family_in
 from efhc_jax.experiment.renamed import RENAMED
 from efhc_jax.text.names import ALIASES, meant_field, other_fields
+from efhc_jax.text.printing import print_text
 
 
 def settings() -> dict[str, type]:
@@ -56,11 +58,22 @@ def check_words(words: list[str]) -> None:
     if not words or words[0] not in ("run", "sweep") or {"-h", "--help"} & set(words):
         return
     groups, known, kinds = grouped(words[1:]), flags_of(words[0]), settings()
+    _note_repeated(groups)
     for group in groups[1:]:
         if group.name not in known:
             _check_flag(words[0], group, groups)
         elif group.name in kinds and group.name != "graph_file":
             _check_values(words[0], group, groups, kinds[group.name])
+
+
+def _note_repeated(groups: list[Group]) -> None:
+    """Say that of a flag that is given twice, as in a script with further arguments, the last counts."""
+    last = {group.name: group for group in groups[1:]}
+    for name, group in last.items():
+        before = [one for one in groups[1:] if one.name == name and one is not group]
+        if any(one.values != group.values for one in before):
+            note = f"{group.flag} is given twice; the last counts: {shlex.join(group.values)}"
+            print_text(f"efhc: note: {note}", file=sys.stderr)
 
 
 def grouped(words: list[str]) -> list[Group]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import Registry
+from efhc_jax.members import Registry, said_of_member
 
 Labels = npt.NDArray[np.integer]
 Owners = npt.NDArray[np.int32]
@@ -109,7 +109,9 @@ def split_data(
     entry = SPLITS[name]
     assign = entry.assign if isinstance(entry, Split) else entry
     own = () if parameters is None else (parameters,)
-    owners = _checked_owners(name, assign(labels, rng, settings, *own), len(labels), devices)
+    with said_of_member(f"split={name!r}", "its function"):
+        assigned = assign(labels, rng, settings, *own)
+    owners = _checked_owners(name, assigned, len(labels), devices)
     shards = _group_by_owner(owners, devices)
     _check_enough_samples(name, shards, minimum)
     return shards

@@ -21,7 +21,7 @@ from efhc_jax.network.links import used_links
 from efhc_jax.network.slots import behind_slots
 from efhc_jax.policies.base import Policy, Situation, decide, first_memory
 from efhc_jax.resources.bandwidth import transmission_time, upload_time
-from efhc_jax.schedules.base import Schedule, value_at
+from efhc_jax.schedules.base import Timed, value_at
 
 
 class Rules(NamedTuple):
@@ -30,8 +30,8 @@ class Rules(NamedTuple):
     model: Model
     policies: tuple[Policy, ...]
     norm_order: float  # q
-    learning_rate: Schedule  # of α
-    threshold: Schedule | None = None  # of γ; None where γ = α
+    learning_rate: Timed  # schedule of α
+    threshold: Timed | None = None  # of γ; None where γ = α
     rows: Mesh | None = None  # the accelerators that the devices are distributed over, if any
 
 

@@ -19,6 +19,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import check_effects, why_no_effect
 from efhc_jax.experiment.families import (
     FAMILIES,
+    check_uses,
     family_in,
     member_of,
     named,
@@ -40,6 +41,7 @@ def _takes_parameters(kind: Kind) -> Kind:
     @functools.wraps(make)
     def make_with_parameters(self: Any, *values: Any, **settings: Any) -> None:
         check_names(settings)
+        _check_once(settings)
         object.__setattr__(self, "_given", {name: settings[name] for name in settings if "." in name})
         make(self, *values, **{name: settings[name] for name in settings if "." not in name})
 
@@ -131,6 +133,8 @@ class Experiment:
             object.__setattr__(self, name, limit.check(name, getattr(self, name)))
         for name, family in FAMILIES.items():
             object.__setattr__(self, name, check_choice(name, getattr(self, name), family.names))
+            if family.shared:
+                check_uses(name, getattr(self, name))
         object.__setattr__(self, "_given", self._checked_parameters())
         object.__setattr__(self, "budgets", check_budgets(self.budgets))
         if not is_file_name(self.graph_file):
@@ -153,7 +157,12 @@ class Experiment:
         """Take the values out of parameters that were given as an object: `Markov(failure=0.1)`."""
         for setting in FAMILIES:
             value = getattr(self, setting)
-            if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            if hasattr(value, "_fields") or isinstance(value, type):
+                raise ExperimentError(
+                    f"{setting}={shown(value)}: give the name of a registered member, "
+                    "or an object of its parameters"
+                )
+            if dataclasses.is_dataclass(value):
                 name, values = named(setting, value)
                 object.__setattr__(self, setting, name)
                 object.__setattr__(self, "_given", self.given | values)
@@ -269,7 +278,8 @@ class Experiment:
 
     def inherit(self, changes: Mapping[str, Any]) -> Experiment:
         """The same as `replace`, but new values may have no effect, as in one of the runs of a sweep."""
-        check_names(changes)
+        check_names(name for name in changes if name not in self.given)
+        _check_once(changes)
         return self._of({**self._fields(), **self.given, **changes})
 
     @classmethod
@@ -401,11 +411,13 @@ def check_names(settings: Iterable[str]) -> None:
     for name in settings:
         if name in known:
             continue
-        if RENAMED.get(name):
-            raise ExperimentError(f"{name}: is now {RENAMED[name]}; give that")
-        setting, own = family_in(name) if isinstance(name, str) else ("", "")
+        if not isinstance(name, str):
+            raise ExperimentError(no_such_name(name, "", known))
+        setting, own = family_in(name)
         if setting and users_of(setting, own):
             continue
+        if now := RENAMED.get(name) or RENAMED.get(own):
+            raise ExperimentError(f"{name}: is now {now}; give that")
         raise ExperimentError(no_such_name(name, setting, known))
 
 
@@ -421,6 +433,17 @@ def check_experiment(experiment: Any) -> None:
     raise ExperimentError(
         f"experiment={shown(experiment)}: is not an Experiment; give one, such as efhc.{make}"
     )
+
+
+def _check_once(settings: Mapping[str, Any]) -> None:
+    """Raise if a parameter is given twice, in an object and by its full name."""
+    for name in settings:
+        setting, own = family_in(name)
+        if setting and hasattr(settings.get(setting), own) and setting in settings:
+            raise ExperimentError(
+                f"{name}={shown(settings[name])}: is given twice, also in {setting}="
+                f"{shown(settings[setting])}; give it once"
+            )
 
 
 def _check_single(settings: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from efhc_jax.data import DATASETS
 from efhc_jax.data.splits import SPLITS
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import Parameter, declared
+from efhc_jax.members import Parameter, Registry, declared, parameters_class
 from efhc_jax.models import MODELS
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.topologies import GRAPHS
@@ -53,6 +53,13 @@ def member_of(setting: str, name: str) -> Any:
     """The member that a setting names; None if it is not registered, or the name stands for none."""
     registry = FAMILIES[setting].registry
     return registry.get(name)
+
+
+def is_built_in(setting: str, name: str) -> bool:
+    """Whether a setting names the member of the package, which no user has replaced."""
+    family = FAMILIES[setting]
+    own = isinstance(family.registry, Registry) and family.registry.is_built_in(name)
+    return own or name in family.besides
 
 
 def parameters_of(setting: str, name: str) -> dict[str, Parameter]:
@@ -110,15 +117,38 @@ def named(setting: str, parameters: Any) -> tuple[str, dict[str, Any]]:
         ('adaptive', {'policy.rate': 0.2, 'policy.gain': 0.3})
     """
     registry, kind = FAMILIES[setting].registry, type(parameters)
-    for name in registry:
-        member = registry[name]
-        if getattr(member, "parameters", None) is kind:
-            known = declared(member, f"{setting}={name!r}")
-            return name, {f"{setting}.{one}": getattr(parameters, one) for one in known}
+    names = [name for name in registry if parameters_class(registry[name]) is kind]
+    if len(names) > 1:
+        raise ExperimentError(
+            f"{setting}={parameters!r}: {' and '.join(names)} have parameters of this class; "
+            f"give the name, and the parameters by full names"
+        )
+    if names:
+        known = parameters_of(setting, names[0])
+        return names[0], {f"{setting}.{one}": getattr(parameters, one) for one in known}
+    others = [
+        f"{other}={name!r}"
+        for other in FAMILIES
+        for name in FAMILIES[other].registry
+        if parameters_class(member_of(other, name)) is kind
+    ]
+    meant = f"they are those of {others[0]}" if others else "register their member first"
     raise ExperimentError(
-        f"{setting}={parameters!r}: no registered member has parameters of this class; "
-        f"register it first, {FAMILIES[setting].home}['…'] = …"
+        f"{setting}={parameters!r}: no registered {setting} has parameters of this class; {meant}"
     )
+
+
+def check_uses(setting: str, name: str) -> None:
+    """Raise unless a member states correctly which shared settings it uses.
+
+    Raises:
+        ExperimentError: it names a setting that its family does not share.
+    """
+    shared, uses = FAMILIES[setting].shared, getattr(member_of(setting, name), "uses", None)
+    if uses is not None and not (isinstance(uses, tuple) and set(uses) <= set(shared)):
+        raise ExperimentError(
+            f"{setting}={str(name)!r}: uses={uses!r}; give a tuple of some of {', '.join(shared)}"
+        )
 
 
 def _all_declarations(setting: str) -> dict[str, dict[str, Parameter]]:

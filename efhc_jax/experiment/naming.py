@@ -54,7 +54,8 @@ def no_such_name(name: Any, setting: str, known: list[str]) -> str:
         hint = f", did you mean {close!r}?" if close else f"; there are {', '.join(own) or 'none'}"
         file = "; a member of your own is registered by its file, --members FILE"
         return f"{wrong}: no registered {setting} has this parameter{hint}{file}"
-    close = meant_field(name, known) or nearest(name, known)
+    owned = [full for full in full_names() if family_in(full)[1] == name]
+    close = (owned[0] if owned else None) or meant_field(name, known) or nearest(name, known)
     hint = f", did you mean {close!r}?" if close else f"; the fields are {', '.join(known)}"
     if advice := other_fields(name):
         hint = f"; {advice}"

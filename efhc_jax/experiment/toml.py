@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.experiment.families import FAMILIES
 
 _MOST_BYTES = 2**20
 
@@ -24,14 +25,26 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) <= _MOST_BYTES:
-            return dict(_flat(tomllib.loads(content.decode())))
+            return _once(path, _flat(tomllib.loads(content.decode())))
     except OSError as error:
         raise ExperimentError(f"config={path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise ExperimentError(f"config={path}: is not text in UTF-8") from None
+    except ExperimentError as error:
+        raise ExperimentError(f"config={path}: {str(error).removeprefix(f'config={path}: ')}") from None
     except (ValueError, RecursionError) as error:  # ValueError is also a number of 5,000 digits
         raise ExperimentError(f"config={path}: is not valid TOML: {error}") from None
     raise ExperimentError(f"config={path}: is too large for a settings file")
+
+
+def _once(path: str | Path, settings: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+    """The settings by name; raise if one is given both in a table and by its full name."""
+    found: dict[str, Any] = {}
+    for name, value in settings:
+        if name in found:
+            raise ExperimentError(f"config={path}: {name} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -39,6 +52,8 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if not isinstance(value, dict):
             yield name, value
             continue
+        if "name" in value and name not in FAMILIES:
+            raise ExperimentError(f"{name}: is no table; give {name} = …")
         for own, inner in value.items():
             yield (name if own == "name" else f"{name}.{own}"), inner
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from efhc_jax.errors import ExperimentError
 
+_LARGEST_INTEGER = 2**31 - 2  # whole numbers have 32 bits
 _LARGEST = 1e30  # largest finite value: the program computes in 32 bits
 
 
@@ -42,6 +43,8 @@ class Limit(NamedTuple):
         return self.kind(value)
 
     def __str__(self) -> str:
+        if self.kind is int and abs(self.high) >= _LARGEST_INTEGER:
+            return "" if self.low <= -_LARGEST_INTEGER else f"of {self.low:g} or more"
         if math.isinf(self.low) and math.isinf(self.high):
             return "" if self.infinite else f"from {-_LARGEST:g} to {_LARGEST:g}"
         if math.isinf(self.low):

@@ -15,6 +15,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.members.limits import Limit, shown
 
 _KINDS: dict[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
+_RESERVED = ("name",)  # of the member itself, in a table of a TOML file
 _LARGEST_INTEGER = 2**31 - 1  # whole numbers have 32 bits in the compiled program
 
 
@@ -96,7 +97,10 @@ def declared(member: Any, source: str = "member") -> dict[str, Parameter]:
     if kind is None:
         return {}
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ExperimentError(f"{source}: parameters={shown(kind)} is not a dataclass; give the class")
+        raise ExperimentError(
+            f"{source}: parameters={shown(kind)} is not the class of a dataclass; "
+            "declare it with @dataclasses.dataclass(frozen=True)"
+        )
     if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise ExperimentError(
             f"{source}: the class {kind.__name__} of its parameters can be changed; "
@@ -124,11 +128,17 @@ def is_traced(parameter: Parameter) -> bool:
     return parameter.kind is not str
 
 
+def _written(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
 @functools.cache
 def _declared(kind: type) -> dict[str, Parameter]:
     found = {}
     for field in dataclasses.fields(kind):
-        written = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
+        written = field.type if isinstance(field.type, str) else _written(field.type)
+        if field.name in _RESERVED:
+            raise ExperimentError(f"the parameter {field.name} has a name that is taken; rename it")
         if field.default is dataclasses.MISSING:
             raise ExperimentError(f"the parameter {field.name} has no default; give it one")
         if written not in _KINDS:
@@ -141,6 +151,8 @@ def _declared(kind: type) -> dict[str, Parameter]:
             low, high, *rest = field.metadata.get("limits", (-math.inf, math.inf, False, False, False))
             if number is int:
                 low, high = max(low, -_LARGEST_INTEGER), min(high, _LARGEST_INTEGER)
+            if low > high:
+                raise ExperimentError(f"the parameter {field.name} has low={low:g} above high={high:g}")
             limit = Limit(number, low, high, *rest)
         one = Parameter(field.name, number, field.default, field.metadata.get("help", ""), limit)
         found[field.name] = one._replace(default=one.check(field.name, field.default))

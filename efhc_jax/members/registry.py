@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar
 
+from efhc_jax.errors import ExperimentError
+
 Member = TypeVar("Member")
 
 
@@ -30,6 +32,8 @@ class Registry(MutableMapping[str, Member], Generic[Member]):
         return entry
 
     def __setitem__(self, name: str, member: Member) -> None:
+        if not isinstance(name, str) or not name:
+            raise ExperimentError(f"{name!r}: the name of a member is a text; give one")
         self._entries[name] = member
 
     def __delitem__(self, name: str) -> None:

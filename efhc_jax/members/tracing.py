@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from efhc_jax.errors import first_line
+from efhc_jax.members.failures import raised
 from efhc_jax.members.parameters import declared, is_traced
 
 _DTYPES = {float: float, int: jnp.int32, bool: jnp.bool_}  # float has the precision of the program
@@ -65,7 +65,6 @@ class _Of(NamedTuple):
 
 def explained(error: Exception, function: str) -> str:
     """The reason why a function of a member could not be traced, and what to do."""
-    first = first_line(error, "").rstrip(".")
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return f"{function} calls NumPy on a value of the running program; use jax.numpy"
     if isinstance(error, jax.errors.ConcretizationTypeError):
@@ -73,7 +72,7 @@ def explained(error: Exception, function: str) -> str:
             f"{function} needs a concrete value during compilation, as Python's if, and, or, not do; "
             "use jnp.where, &, | and ~"
         )
-    return f"{function} raises {type(error).__name__}: {first}"
+    return raised(error, function)
 
 
 def differs(one: Any, other: Any) -> str:

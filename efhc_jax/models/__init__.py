@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from efhc_jax.members import Registry
+from efhc_jax.members import Registry, said_of_member
 
 if TYPE_CHECKING:
     from efhc_jax.models.base import Model
@@ -20,11 +20,11 @@ class Architecture(NamedTuple):
 
     Attributes:
         make: function from the image shape, the number of classes and the parameters to a `Model`.
-        parameters: frozen dataclass of the parameters. Each value is a compilation.
+        parameters: frozen dataclass of the parameters. Each value is a model, and a compilation.
     """
 
-    make: Callable[[tuple[int, int], int, Any], Model]
-    parameters: type
+    make: Callable[..., Model]
+    parameters: type | None = None
 
 
 Factory = Callable[[tuple[int, int], int], "Model"]
@@ -41,13 +41,27 @@ MODELS: Registry[Factory | Architecture] = Registry(
 
 def make_model(name: str, image_shape: tuple[int, int], classes: int, parameters: Any = None) -> Model:
     """The named model for these images; the same object for the same arguments."""
-    return _make(MODELS[name], image_shape, classes, parameters)
+    built_in = MODELS.is_built_in(name)
+    return _make(name, MODELS[name], built_in, image_shape, classes, parameters)
 
 
 @functools.cache
 def _make(
-    entry: Factory | Architecture, image_shape: tuple[int, int], classes: int, parameters: Any
+    name: str,
+    entry: Factory | Architecture,
+    built_in: bool,
+    image_shape: tuple[int, int],
+    classes: int,
+    parameters: Any,
 ) -> Model:
-    if isinstance(entry, Architecture):
-        return entry.make(image_shape, classes, parameters)
-    return entry(image_shape, classes)
+    if built_in and not isinstance(entry, Architecture):
+        return entry(image_shape, classes)
+    from efhc_jax.models.checks import check_model
+
+    make = entry.make if isinstance(entry, Architecture) else entry
+    own = () if parameters is None else (parameters,)
+    with said_of_member(f"model={name!r}", "its factory"):
+        model = make(image_shape, classes, *own)
+    if not built_in:
+        check_model(name, model, image_shape, classes)
+    return model

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from efhc_jax.errors import DataError, ExperimentError
-from efhc_jax.members import Registry, make_parameters, parameter
+from efhc_jax.members import Registry, make_parameters, parameter, said_of_member
 from efhc_jax.network.geometry import Links, connected_places, links_within, unique
 from efhc_jax.network.graph_files import read_graphs
 
@@ -278,7 +278,8 @@ def draw_links(
     entry = GRAPHS[name]
     draw = entry.draw if isinstance(entry, Graph) else entry
     own = make_parameters(entry, {}) if parameters is None else parameters
-    return draw(settings, rng) if own is None else draw(settings, rng, own)
+    with said_of_member(f"graph={name!r}", "its function"):
+        return draw(settings, rng) if own is None else draw(settings, rng, own)
 
 
 def checked_links(links: Any, devices: int, source: str, allow_disconnected: bool = False) -> Links:

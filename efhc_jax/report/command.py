@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from efhc_jax.data import DATASETS
 from efhc_jax.experiment.effects import DECIDING, why_no_effect
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.experiment.families import FAMILIES, Family
+from efhc_jax.experiment.families import FAMILIES, is_built_in
 from efhc_jax.experiment.naming import as_stored
-from efhc_jax.members import Registry
 
 if TYPE_CHECKING:
     import xarray
@@ -24,7 +23,7 @@ def instructions(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, l
     There is no command for custom data. A policy or another member that is not part of the package is
     registered by a file, whose name the result does not know.
     """
-    members, data = _own_members(experiment, axes), _own_data(grid)
+    members, data = _own_members(grid, experiment, axes), _own_data(grid)
     if data:
         call = "efhc_jax.sweep" if axes else "efhc_jax.simulate"
         own = ", ".join(members + data)
@@ -36,18 +35,15 @@ def instructions(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, l
     return line
 
 
-def _own_members(experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
+def _own_members(grid: xarray.Dataset, experiment: Experiment, axes: dict[str, list[Any]]) -> list[str]:
     """Members of a result that are not part of the package, in words."""
-    parts = []
-    for setting, family in FAMILIES.items():
-        names = axes.get(setting, [experiment[setting]]) if setting != "dataset" else []
-        parts += [f"the {setting} {str(name)!r}" for name in names if not _is_ours(name, family)]
+    parts, noted = [], json.loads(grid.attrs.get("members", "{}"))
+    for setting in FAMILIES:
+        for name in axes.get(setting, [experiment[setting]]) if setting != "dataset" else []:
+            registered_by_user = "code" in noted.get(setting, {}).get(str(name), {})
+            if registered_by_user or not is_built_in(setting, name):
+                parts.append(f"the {setting} {str(name)!r}")
     return parts
-
-
-def _is_ours(name: str, family: Family) -> bool:
-    registry = family.registry
-    return name in family.besides or (isinstance(registry, Registry) and registry.is_built_in(name))
 
 
 def _own_data(grid: xarray.Dataset) -> list[str]:
@@ -85,9 +81,10 @@ def command(experiment: Experiment, axes: dict[str, list[Any]], record: str = ""
             continue
         if _is_idle(name, experiment, axes):
             continue
-        words += _flag(name, value if isinstance(value, tuple) else [value])
-        if value is True and kind == "run":
-            words.pop()  # a switch of `efhc run`, and a value of `efhc sweep`
+        if isinstance(value, bool) and kind == "run":  # a switch; a value of `efhc sweep`
+            words += _flag(name if value else f"no_{name}", [])
+        else:
+            words += _flag(name, value if isinstance(value, tuple) else [value])
     for name, values in axes.items():
         words += _flag(name, values)
     if count:

@@ -116,6 +116,11 @@ def _check_axis(name: str, values: Any) -> list[Any]:
         raise ExperimentError(f"{name}={values!r}: an axis needs a list of values; try [{values!r}]")
     values = list(itertools.islice(values, _MOST_RUNS + 1))
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if name in FAMILIES and not all(isinstance(value, str) for value in values):
+        raise ExperimentError(
+            f"{name}: an axis has names of members; give their parameters as axes of their own, "
+            f"such as **{{'{name}.…': […]}}"
+        )
     if name in FAMILIES:
         values = [known_name(value, FAMILIES[name].names) for value in values]
     if name in LIMITS:

@@ -34,7 +34,7 @@ from efhc_jax.randomness.draws import pinned_settings, run_key
 from efhc_jax.randomness.streams import Stream, host_stream
 from efhc_jax.resources.bandwidth import bandwidths
 from efhc_jax.schedules import SCHEDULES
-from efhc_jax.schedules.base import ScheduleValues, value_at
+from efhc_jax.schedules.base import ScheduleValues, timed, value_at
 from efhc_jax.schedules.checks import check_schedule
 
 # Families whose parameters are values of the compiled program; those of the others are used before it.
@@ -98,7 +98,7 @@ def _policy_values(e: Experiment, spec: Spec) -> tuple[Any, ...]:
 def _schedule_values(e: Experiment, setting: str, scale: float) -> ScheduleValues:
     real = jnp.result_type(float)
     own = as_arrays(member_of(setting, e[setting]), e.parameters(setting))
-    return ScheduleValues(jnp.asarray(scale, real), jnp.asarray(e.iterations, real), own)
+    return ScheduleValues(jnp.asarray(scale, real), own)
 
 
 def first_rates(experiment: Experiment) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def step_sizes(experiment: Experiment, iterations: int) -> np.ndarray:
 
 
 def _values_of(e: Experiment, setting: str, scale: float, iterations: int) -> np.ndarray:
-    schedule, values = SCHEDULES[e[setting]], _schedule_values(e, setting, scale)
+    schedule, values = timed(SCHEDULES[e[setting]], e.iterations), _schedule_values(e, setting, scale)
     return np.asarray(jax.vmap(lambda k: value_at(schedule, values, k))(jnp.arange(iterations)))
 
 
@@ -222,14 +222,14 @@ def make_spec(
     threshold = None
     if e.threshold_schedule != AS_LEARNING_RATE:
         check_schedule("threshold_schedule", e.threshold_schedule)
-        threshold = SCHEDULES[e.threshold_schedule]
+        threshold = timed(SCHEDULES[e.threshold_schedule], e.iterations)
     dynamics = DYNAMICS[e.dynamics]
     check_dynamics(e.dynamics, dynamics)
     rules = Rules(
         model,
         compiled_policies(used, e.devices),
         e.norm_order,
-        SCHEDULES[e.learning_rate_schedule],
+        timed(SCHEDULES[e.learning_rate_schedule], e.iterations),
         threshold,
     )
     spec = Spec(rules, e.devices, e.batch_size, dynamics, SINGLE, _texts(e))

@@ -32,7 +32,7 @@ from efhc_jax.runs.memory import check_fits
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, run_progress
 from efhc_jax.storage.checkpoints import Checkpoints, from_leaves, leaves_by_path
-from efhc_jax.storage.identity import note_files
+from efhc_jax.storage.identity import note_files, note_members
 
 if TYPE_CHECKING:
     import xarray
@@ -116,6 +116,7 @@ def simulate(
     result.attrs["data"] = json.dumps({experiment.dataset: data.digest})
     note_policies(result, [experiment.policy])
     note_files(result, [experiment])
+    note_members(result, [experiment])
     result.attrs["parameters"] = spec.rules.model.size
     if one.diverged_at >= 0:
         raise DivergedError(_advice(experiment, one), result)

@@ -33,7 +33,7 @@ from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, sweep_progress
 from efhc_jax.runs.simulation import Control, InitialEvaluations, evaluation_times, run_batch
 from efhc_jax.storage.checkpoints import Checkpoints
-from efhc_jax.storage.identity import differences, note_files, owner
+from efhc_jax.storage.identity import differences, note_files, note_members, owner
 from efhc_jax.storage.netcdf import load, save
 from efhc_jax.storage.sweep_folder import Store
 
@@ -122,6 +122,7 @@ def sweep(
         result.attrs["data"] = json.dumps({job.runs[0][1].dataset: job.data.digest for job in jobs})
         note_policies(result, (each.policy for each in grid.experiments))
         note_files(result, grid.experiments)
+        note_members(result, grid.experiments)
         result.attrs["parameters"] = _parameters(jobs)
         if store and _writes():
             save(result, store.result)

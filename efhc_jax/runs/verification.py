@@ -14,7 +14,7 @@ from efhc_jax.data import Dataset
 from efhc_jax.engine.sharding import hardware
 from efhc_jax.errors import DataError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment, check_registered
-from efhc_jax.experiment.families import FAMILIES
+from efhc_jax.experiment.families import FAMILIES, is_built_in, member_of, parameters_of
 from efhc_jax.experiment.naming import as_stored
 from efhc_jax.policies import POLICIES
 from efhc_jax.results.datasets import attributes, data_of, run_dataset
@@ -22,6 +22,7 @@ from efhc_jax.results.selection import axes_of, setting_of
 from efhc_jax.runs.grid import Grid
 from efhc_jax.runs.simulation import DivergedError, simulate
 from efhc_jax.runs.sweeps import repeat
+from efhc_jax.storage.code_digests import code_digest
 from efhc_jax.storage.identity import file_digest
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def verify(
         DataError: the data are not available, or are not those of the result.
         EfhcError: it cannot be run again.
     """
+    if not hasattr(stored, "attrs"):
+        raise ExperimentError(f"verify: {stored!r} is not a result; give efhc.load(…) of its file")
     if runs is not None and runs < 1:
         raise ExperimentError(f"runs={runs}: give a whole number of 1 or more")
     if runs is not None and not axes_of(stored):
@@ -126,6 +129,23 @@ def _other_attributes(stored: xarray.Dataset) -> set[str]:
         flags |= {} if policy is None else {"coordinated": policy.coordinated}
         if noted != flags:
             found.add(f"the attribute policies says {noted} of {name}, which is {flags}")
+    return found | _other_members(stored)
+
+
+def _other_members(stored: xarray.Dataset) -> set[str]:
+    """Members that are not those of the result, in code or in defaults."""
+    found = set()
+    for setting, members in json.loads(stored.attrs.get("members", "{}")).items():
+        for name, noted in members.items():
+            member = member_of(setting, name)
+            if member is None:
+                continue
+            code = str(noted.get("code", "")).partition(":")[2]
+            if bool(code) == is_built_in(setting, name) or (code and code != code_digest(member)):
+                found.add(f"the code of {setting}={name!r} is not that of the result")
+            now = {own: one.default for own, one in parameters_of(setting, name).items()}
+            for own in sorted(set(noted.get("parameters", {})) ^ set(now)):
+                found.add(f"the parameter {setting}.{own} of {name!r} is in only one of the two")
     return found
 
 

@@ -26,25 +26,40 @@ class Schedule(NamedTuple):
 
     Attributes:
         make: function from the scale, the number of iterations of the run and the parameters to an
-            optax schedule, a function of k. It is traced into the compiled program.
+            optax schedule, a function of k. It is traced into the compiled program; the number of
+            iterations is a plain integer, as optax needs it.
         parameters: frozen dataclass of its own parameters, or None.
         law: function from the scale and the parameters to the `PowerDecay` that it is for all k, which
             is what the theorem speaks of; None if it is not one.
+        uses_length: whether it depends on the number of iterations, which is then a part of the
+            compiled program; otherwise it is given 0.
     """
 
     make: Callable[[Any, Any, Any], optax.Schedule]
     parameters: type | None = None
     law: Callable[[float, Any], PowerDecay] | None = None
+    uses_length: bool = True
 
 
 class ScheduleValues(NamedTuple):
     """The values of a schedule in one run."""
 
     scale: Float[Array, ""]
-    iterations: Float[Array, ""]
     parameters: Any
 
 
-def value_at(schedule: Schedule, values: ScheduleValues, iteration: Any) -> Any:
+class Timed(NamedTuple):
+    """A schedule, and the number of iterations that it depends on, or 0."""
+
+    schedule: Schedule
+    iterations: int
+
+
+def timed(schedule: Schedule, iterations: int) -> Timed:
+    """A schedule for a run of so many iterations."""
+    return Timed(schedule, iterations if schedule.uses_length else 0)
+
+
+def value_at(timed: Timed, values: ScheduleValues, iteration: Any) -> Any:
     """The value of a schedule in iteration k."""
-    return schedule.make(*values)(iteration)
+    return timed.schedule.make(values.scale, timed.iterations, values.parameters)(iteration)

@@ -11,7 +11,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.members import declared, make_parameters
 from efhc_jax.members.tracing import as_arrays, explained
 from efhc_jax.schedules import SCHEDULES
-from efhc_jax.schedules.base import Schedule, ScheduleValues, value_at
+from efhc_jax.schedules.base import Schedule, ScheduleValues, timed, value_at
 
 
 def check_schedule(setting: str, name: str) -> None:
@@ -32,14 +32,13 @@ def check_schedule(setting: str, name: str) -> None:
             f"{source}: is a {type(schedule).__name__}; register efhc_jax.Schedule(make)"
         )
     declared(schedule, source)
-    real = jnp.zeros(())
     own = as_arrays(schedule, make_parameters(schedule, {}))
 
     def value(values: ScheduleValues, iteration: Any) -> Any:
-        return value_at(schedule, values, iteration)
+        return value_at(timed(schedule, 10), values, iteration)
 
     try:
-        found = jax.eval_shape(value, ScheduleValues(real, real, own), jnp.int32(0))
+        found = jax.eval_shape(value, ScheduleValues(jnp.zeros(()), own), jnp.int32(0))
     except Exception as error:  # whatever the user's function raises
         raise ExperimentError(f"{source}: {explained(error, 'make')}") from error
     if not hasattr(found, "shape") or found.shape or not jnp.issubdtype(found.dtype, jnp.floating):

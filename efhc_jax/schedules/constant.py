@@ -17,4 +17,4 @@ def law(scale: float, parameters: None) -> PowerDecay:
     return PowerDecay(scale, 1.0, 0.0)
 
 
-SCHEDULE = Schedule(constant, law=law)
+SCHEDULE = Schedule(constant, law=law, uses_length=False)

@@ -40,4 +40,4 @@ def law(scale: float, parameters: Power) -> PowerDecay:
     return PowerDecay(scale, parameters.offset, parameters.exponent)
 
 
-SCHEDULE = Schedule(power, Power, law)
+SCHEDULE = Schedule(power, Power, law, uses_length=False)

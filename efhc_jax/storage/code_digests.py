@@ -1,7 +1,8 @@
 """Digests of the code of members that users register, so that a change of it is noticed.
 
 A digest covers a function's own code, the values that it closes over, and what it uses from its own
-module. Other modules count as packages, which do not change between a stop and a resumption.
+module and from others in the same folder. Packages count as what does not change between a stop and a
+resumption.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,9 @@ def _pieces(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         yield from _pieces((value.func, value.args, value.keywords), seen)
     elif isinstance(value, (staticmethod, classmethod)) or hasattr(value, "__wrapped__"):
         yield from _pieces(value.__wrapped__, seen)
+    elif isinstance(value, types.ModuleType):
+        if value.__file__ is not None:
+            yield Path(value.__file__).read_bytes()
     elif isinstance(value, type):
         for name, part in sorted(vars(value).items()):
             if not name.startswith("__") or isinstance(part, types.FunctionType):
@@ -100,7 +105,17 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _is_beside(value: Any, module: str) -> bool:
-    """Whether a global value is defined in this module, or a constant."""
-    if isinstance(value, (bool, int, float, str, tuple, frozenset, np.ndarray)):
+    """Whether a global value is a constant, or defined in this module or another one in its folder."""
+    if isinstance(value, (bool, int, float, str, tuple, list, dict, set, frozenset, np.ndarray)):
         return True
-    return getattr(value, "__module__", None) == module
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return home == module or (_folder_of(home) is not None and _folder_of(home) == _folder_of(module))
+
+
+def _folder_of(module: str | None) -> Path | None:
+    """The folder of a module that is neither installed nor part of a package."""
+    found = sys.modules.get(module or "")
+    file = getattr(found, "__file__", None)
+    if found is None or file is None or found.__package__ or "site-packages" in file:
+        return None
+    return Path(file).resolve().parent

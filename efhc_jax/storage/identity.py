@@ -6,6 +6,7 @@ differences.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import zlib
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.experiment.families import FAMILIES
 from efhc_jax.experiment.renamed import with_new_names
 from efhc_jax.storage.code_digests import member_digests
 
@@ -52,6 +54,24 @@ def owner(
         "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
     }
     return json.loads(json.dumps(found | more))
+
+
+def note_members(result: xarray.Dataset, experiments: Sequence[Experiment]) -> None:
+    """Store the parameters of all members of some runs, and the digests of those that users registered.
+
+    The settings of a sweep have the parameters of its first run alone.
+    """
+    codes = member_digests(experiments)
+    noted: dict[str, dict[str, Any]] = {}
+    for setting in FAMILIES:
+        for one in {str(e[setting]): e for e in experiments}.values():
+            name, own = str(one[setting]), one.parameters(setting)
+            found: dict[str, Any] = {} if own is None else {"parameters": dataclasses.asdict(own)}
+            if code := codes.get(f"{setting} {name!r}"):
+                found["code"] = code
+            if found:
+                noted.setdefault(setting, {})[name] = found
+    result.attrs["members"] = json.dumps(noted)
 
 
 def file_digests(experiments: Iterable[Experiment]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from efhc_jax.experiment.renamed import RENAMED
 from efhc_jax.results.datasets import FORMAT
 from efhc_jax.results.validity import first_defect
 from efhc_jax.results.variables import DIMENSIONS
+from efhc_jax.storage.code_digests import member_digests
 
 if TYPE_CHECKING:
     import xarray
@@ -179,5 +180,7 @@ def file_stem(experiment: Experiment) -> str:
     """
     settings = json.loads(experiment.to_json()).items()
     given = {name: value for name, value in settings if not experiment.is_default(name)}
+    for name, code in member_digests([experiment]).items():
+        given[name] = code.partition(":")[2]  # a changed member is another run
     digest = hashlib.sha256(json.dumps(given).encode()).hexdigest()[:8]
     return f"{experiment.policy}-{experiment.model}-{experiment.dataset}-{digest}"

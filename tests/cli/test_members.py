@@ -1,10 +1,14 @@
 """Members of one's own on the command line, each in one file outside the package."""
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
 
 import efhc_jax as efhc
 from efhc_jax.cli import main
+from efhc_jax.cli.members import load_file
 
 POLICY = """
 from dataclasses import dataclass
@@ -132,6 +136,104 @@ def test_results_are_verified_with_the_file_and_not_without():
     assert main(["verify", "out"]) == 2
 
 
+def test_sweeps_are_plotted_and_reported_without_the_file(capsys):
+    words = [
+        "--members",
+        "policy.py",
+        "--policy",
+        "zt",
+        "every",
+        "--policy.wait",
+        "2",
+        "3",
+        "--out",
+        "out",
+    ]
+    assert main(["sweep", *SMALL, *words]) == 0
+    del efhc.POLICIES["every"]
+    assert main(["report", "out", "--out", "report.html"]) == 0
+    with open("report.html") as file:
+        page = file.read()
+    assert "--policy.wait 2 3 --members FILE, where FILE registers the policy 'every'" in page
+    plot = ["plot", "out/sweep.nc", "--out", "a.png"]
+    assert main([*plot, "--select", "policy.wait=2"]) == 0
+    assert main([*plot, "--x", "policy.wait"]) == 0
+    grid = efhc.load("out/sweep.nc")
+    assert '"every": {"parameters": {"wait": 3}, "code": "' in grid.attrs["members"].replace("2", "3")
+
+
+def test_other_defaults_or_code_are_named_by_verify(capsys):
+    words = ["--members", "policy.py", "--policy", "zt", "every", "--out", "out"]
+    assert main(["sweep", *SMALL, *words]) == 0
+    with open("policy.py", "w") as file:
+        file.write(
+            POLICY.replace("wait: int", "pause: int").replace("parameters.wait", "parameters.pause")
+        )
+    assert main(["verify", "out", "--members", "policy.py"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the code of policy='every' is not that of the result" in said
+
+
+def test_a_member_that_replaces_one_of_the_package_is_another_run():
+    assert main(["run", *SMALL, "--policy", "zt", "--out", "out"]) == 0
+    with open("policy.py", "a") as file:
+        file.write('efhc.POLICIES["zt"] = efhc.Policy(lambda now: now.coin < 0.5, uses=())\n')
+    before = efhc.POLICIES["zt"]
+    try:
+        words = ["--members", "policy.py", "--policy", "zt", "--out", "out"]
+        assert main(["run", *SMALL, *words]) == 0
+    finally:
+        efhc.POLICIES["zt"] = before
+    assert len(efhc.storage.netcdf.result_files(["out"])) == 2
+
+
+def test_files_next_to_it_are_imported_and_part_of_its_code(tmp_path):
+    from efhc_jax.storage.code_digests import code_digest
+
+    digests = []
+    for body in ("now.coin < 0.5", "now.coin < 0.4"):
+        (tmp_path / "beside_members.py").write_text(f"def fires(now):\n    return {body}\n")
+        (tmp_path / "mine.py").write_text(
+            "import efhc_jax as efhc\nfrom beside_members import fires\n"
+            "efhc.POLICIES['beside'] = efhc.Policy(lambda now: fires(now), uses=())\n"
+        )
+        sys.modules.pop("beside_members", None)
+        importlib.invalidate_caches()
+        load_file(tmp_path / "mine.py")
+        digests.append(code_digest(efhc.POLICIES["beside"]))
+    assert digests[0] != digests[1]
+
+
+def test_members_may_differ_in_the_type_of_a_parameter(tmp_path):
+    (tmp_path / "types.py").write_text(
+        POLICY.replace("Every", "Other")
+        .replace('"every"', '"other"')
+        .replace("wait: int", "wait: float")
+        + "\n\n@dataclass(frozen=True)\nclass Rate:\n    rate: int = 3\n"
+        'efhc.POLICIES["third"] = efhc.Policy(fires, parameters=Rate, init=init, uses=())\n'
+    )
+    files = ["--members", "policy.py", "types.py"]
+    for policy, wait in (("every", "2"), ("other", "2.5")):
+        words = ["--policy", policy, "--policy.wait", wait, "--out", policy]
+        assert main(["run", *SMALL, *files, *words]) == 0
+        (path,) = efhc.storage.netcdf.result_files([policy])
+        stored = efhc.Experiment.from_json(efhc.load(path).attrs["experiment"])
+        assert stored["policy.wait"] == float(wait)
+    words = ["--policy", "adaptive", "--policy.rate", "0.3", "0.5", "--out", "own"]
+    assert main(["sweep", *SMALL, *files, *words]) == 0
+
+
+def test_a_table_of_a_config_may_need_a_flag(capsys):
+    with open("study.toml", "w") as file:
+        file.write("[policy]\nwait = 2\n")
+    words = ["--members", "policy.py", "--config", "study.toml", "--out", "out"]
+    assert main(["run", *SMALL, *words, "--policy", "every"]) == 0
+    assert main(["run", *SMALL, *words]) == 2
+    assert (
+        "config=study.toml: policy.wait=2: has no effect with policy='efhc'" in capsys.readouterr().err
+    )
+
+
 def test_a_changed_file_is_noticed(capsys):
     words = ["--members", "policy.py", "--policy", "every", "--seeds", "3", "--out", "out"]
     assert main(["sweep", *SMALL, *words]) == 0
@@ -164,3 +266,16 @@ def test_a_parameter_without_its_file_is_named(capsys):
     said = capsys.readouterr().err
     assert "policy.wait: no registered policy has this parameter" in said
     assert "--members FILE" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["verify", "--members", "policy.py", "out.nc"], "members=out.nc: is not a Python file"),
+        (["run", "--members"], "members: no file; give one or more"),
+        (["run", "--members", "--r", "5"], "members: no file; give one or more"),
+    ],
+)
+def test_what_is_no_file_of_members(words, said, capsys):
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

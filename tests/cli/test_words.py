@@ -164,3 +164,9 @@ def test_the_flags_are_those_of_the_parser(capsys):
 
 def test_a_run_without_flags_is_a_sweep_without_flags():
     assert as_sweep(grouped([])) == "efhc sweep"
+
+
+def test_a_flag_that_is_given_twice_is_said(capsys):
+    check_words(["sweep", "--policy", "efhc", "--seeds", "3", "--policy", "zt", "rg", "--seeds", "3"])
+    said = capsys.readouterr().err
+    assert said == "efhc: note: --policy is given twice; the last counts: zt rg\n"

@@ -19,7 +19,7 @@ from efhc_jax.models.base import Model
 from efhc_jax.network.dynamics.base import Snapshot
 from efhc_jax.policies import POLICIES
 from efhc_jax.schedules import SCHEDULES, Power
-from efhc_jax.schedules.base import ScheduleValues
+from efhc_jax.schedules.base import ScheduleValues, timed
 
 DEVICES, ITERATIONS, BATCH = 5, 12, 2
 LEARNING_RATE = (0.5, 2.0, 0.6)
@@ -32,7 +32,7 @@ def compiled(model, norm_order):
 
 
 def rules_of(model, norm_order):
-    return Rules(model, tuple(POLICIES.values()), norm_order, SCHEDULES["power"])
+    return Rules(model, tuple(POLICIES.values()), norm_order, timed(SCHEDULES["power"], 12))
 
 
 def values_of(policy, r, bandwidth):
@@ -43,7 +43,7 @@ def values_of(policy, r, bandwidth):
         policy=jnp.asarray(list(POLICIES).index(policy)),
         policies=tuple(as_arrays(one, make_parameters(one, {})) for one in POLICIES.values()),
         r=jnp.asarray(r),
-        learning_rate=ScheduleValues(jnp.asarray(scale), jnp.asarray(12.0), power),
+        learning_rate=ScheduleValues(jnp.asarray(scale), power),
         threshold=None,
         budgets=(jnp.zeros(0), jnp.zeros(0)),
         bandwidth=jnp.asarray(bandwidth),

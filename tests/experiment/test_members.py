@@ -83,8 +83,16 @@ def test_lists_in_a_table_are_axes(tmp_path):
         ({"split.rate": 0.1}, "split.rate: no registered split has this parameter; there are none"),
         ({"nothing.rate": 0.1}, "nothing.rate: no such field"),
         ({"dynamics": "markov", "dynamics.failure": [0.1, 0.2]}, r"**{'dynamics.failure': [0.1, 0.2]})"),
-        ({"dynamics": efhc.policies.Adaptive()}, "no registered member has parameters of this class"),
+        ({"dynamics": efhc.policies.Adaptive()}, "they are those of policy='adaptive'"),
         ({"dynamics": "markov", "dynamics.failure": 2}, "dynamics.failure=2: out of range"),
+        (
+            {"dynamics": efhc.dynamics.Markov(failure=0.1), "dynamics.failure": 0.2},
+            "dynamics.failure=0.2: is given twice, also in dynamics=Markov(failure=0.1",
+        ),
+        ({"dynamics": efhc.dynamics.Markov}, "give the name of a registered member"),
+        ({"policy": efhc.POLICIES["zt"]}, "give the name of a registered member"),
+        ({"rate": 0.2}, "rate: no such field, did you mean 'policy.rate'?"),
+        ({"dynamics.link_up": 0.2}, "dynamics.link_up: is now dynamics.up_probability"),
         ({"dynamics": efhc.dynamics.Markov(failure=2.0)}, "dynamics.failure=2.0: out of range"),
     ],
 )
@@ -141,3 +149,37 @@ def test_parameters_of_a_member_that_is_not_registered_are_kept():
     read = Experiment.from_json(json.dumps(stored))
     assert read["policy.width"] == 3.5
     assert json.loads(read.to_json())["policy.width"] == 3.5
+
+
+def test_an_axis_has_names_and_no_objects():
+    from efhc_jax.runs.grid import Grid
+
+    with pytest.raises(efhc.ExperimentError, match=r"policy: an axis has names of members; give their"):
+        Grid.of(Experiment(), {"policy": ["efhc", efhc.policies.Adaptive()]})
+
+
+def test_a_parameter_twice_in_a_file(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('"dynamics.failure" = 0.1\n[dynamics]\nname = "markov"\nfailure = 0.2\n')
+    with pytest.raises(efhc.ExperimentError, match=r"study.toml: dynamics.failure is given twice"):
+        Experiment.from_toml(path)
+
+
+@pytest.mark.parametrize("uses", ["r", ("q",), ["r"]])
+def test_what_a_member_uses_is_checked(monkeypatch, uses):
+    monkeypatch.setitem(efhc.POLICIES, "mine", efhc.Policy(lambda now: now.coin > 0, uses=uses))
+    with pytest.raises(
+        efhc.ExperimentError, match=r"policy='mine': uses=.*; give a tuple of some of r, "
+    ):
+        Experiment(policy="mine")
+
+
+def test_one_class_of_parameters_for_two_members_needs_the_name(monkeypatch):
+    monkeypatch.setitem(efhc.POLICIES, "twin", efhc.POLICIES["adaptive"])
+    with pytest.raises(efhc.ExperimentError, match="adaptive and twin have parameters of this class"):
+        Experiment(policy=efhc.policies.Adaptive())
+
+
+def test_a_name_that_is_no_text():
+    with pytest.raises(efhc.ExperimentError, match="3: the name of a member is a text"):
+        efhc.POLICIES[3] = efhc.POLICIES["zt"]

@@ -96,6 +96,21 @@ class OutOfRange:
     rate: float = parameter(3.0, low=0, high=1)
 
 
+@dataclass(frozen=True)
+class Named:
+    name: float = 0.5
+
+
+@dataclass(frozen=True)
+class Crossed:
+    rate: float = parameter(1.5, low=2, high=1)
+
+
+@dataclass(frozen=True)
+class Optional:
+    rate: float | None = None
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -104,9 +119,12 @@ class OutOfRange:
         (Listed, "the parameter rates has no default; give it one"),
         (Fraction, "the parameter rate is annotated as 'Fraction'; use float, int, bool or str"),
         (OutOfRange, "rate=3.0: out of range"),
-        ("text", "parameters='text' is not a dataclass"),
-        (int, "is not a dataclass"),
-        (Many(), "is not a dataclass; give the class"),
+        (Named, "the parameter name has a name that is taken; rename it"),
+        (Crossed, "the parameter rate has low=2 above high=1"),
+        (Optional, "the parameter rate is annotated as 'float | None'"),
+        ("text", "parameters='text' is not the class of a dataclass"),
+        (int, "is not the class of a dataclass"),
+        (Many(), "is not the class of a dataclass"),
     ],
 )
 def test_a_wrong_declaration_is_said_with_the_name_of_the_member(kind, said):

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import optax
+import pytest
 from flax import nnx
 
 import efhc_jax as efhc
 from efhc_jax.engine.program import advance
+from efhc_jax.models.linear import linear
 from small import SMALL
 
 
@@ -56,3 +58,40 @@ def test_the_same_parameters_are_the_same_model(monkeypatch):
     one = efhc.make_model("layers", (3, 3), 4, Layers())
     assert efhc.make_model("layers", (3, 3), 4, Layers()) is one
     assert efhc.make_model("layers", (3, 3), 4, Layers(width=9)) is not one
+
+
+def of_scores(count):
+    return lambda shape, classes: linear(shape, count, optax.softmax_cross_entropy_with_integer_labels)
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [
+        (of_scores(3), r"logits gives \(2, 3\) for 2 images; return a score per class"),
+        (lambda shape, classes: None, "its factory gives a NoneType; return an efhc_jax.Model"),
+        (lambda shape: None, "its factory raises TypeError"),
+        (
+            lambda shape, classes: 1 / 0,
+            r"its factory raises ZeroDivisionError: .* \(test_architectures.py",
+        ),
+        (
+            lambda shape, classes: linear(shape, 4, lambda s, y: s.mean()),
+            r"loss gives \(\) for 2 samples",
+        ),
+        (
+            lambda shape, classes: linear(shape, 4, lambda s, y: s)._replace(size=7),
+            "init gives .* and size is 7; make them agree",
+        ),
+    ],
+)
+def test_a_mistake_is_said_with_the_name_of_the_model(tiny, monkeypatch, factory, said):
+    monkeypatch.setitem(efhc.MODELS, "mine", factory)
+    with pytest.raises(efhc.ExperimentError, match=f"^model='mine': {said}"):
+        efhc.simulate(SMALL.replace(model="mine"), tiny)
+
+
+def test_mistakes_of_graphs_are_said_with_their_name(tiny, monkeypatch):
+    for draw in (lambda settings, rng: 1 / 0, lambda settings: 3):
+        monkeypatch.setitem(efhc.GRAPHS, "mine", draw)
+        with pytest.raises(efhc.ExperimentError, match="^graph='mine': its function raises"):
+            efhc.simulate(SMALL.replace(graph="mine"), tiny)

@@ -125,7 +125,19 @@ MISTAKES = {
         efhc.Dynamics(blinking, lambda network: 3, Blinking),
         "init raises TypeError",
     ),
-    "parameters": (efhc.Dynamics(blinking, parameters=dict), "is not a dataclass"),
+    "one way": (
+        efhc.Dynamics(
+            lambda network, _, memory, k: (with_links(network, jnp.triu(network.adjacency)), memory)
+        ),
+        "at links device 0 to ",
+    ),
+    "oneself": (
+        efhc.Dynamics(
+            lambda network, _, memory, k: (with_links(network, jnp.ones((5, 5), bool)), memory)
+        ),
+        "at links a device to itself in iteration 0",
+    ),
+    "parameters": (efhc.Dynamics(blinking, parameters=dict), "is not the class of a dataclass"),
     "draw": (
         efhc.Dynamics(blinking, parameters=Blinking, draw=lambda drawing: Drawn(1 / 0)),
         "draw raises ZeroDivisionError: division by zero",

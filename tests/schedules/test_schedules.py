@@ -97,7 +97,7 @@ def test_schedules_of_optax_fit(tiny, monkeypatch):
         (efhc.Schedule(lambda *_: lambda k: 1.0 if k > 3 else 0.5), "use jnp.where"),
         (efhc.Schedule(lambda *_: lambda k: 1 / np.sqrt(np.asarray(k))), "use jax.numpy"),
         (efhc.Schedule(lambda scale: 3), "make raises TypeError"),
-        (efhc.Schedule(warm, int), "parameters=<class 'int'> is not a dataclass"),
+        (efhc.Schedule(warm, int), "parameters=<class 'int'> is not the class of a dataclass"),
     ],
 )
 @pytest.mark.parametrize("setting", ["learning_rate_schedule", "threshold_schedule"])

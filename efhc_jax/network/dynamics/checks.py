@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from efhc_jax.errors import EfhcError, ExperimentError
-from efhc_jax.members import declared
+from efhc_jax.errors import ExperimentError
+from efhc_jax.members import declared, said_of_member
 from efhc_jax.members.tracing import differs, explained
 from efhc_jax.network.dynamics.base import (
     Drawing,
@@ -18,7 +19,10 @@ from efhc_jax.network.dynamics.base import (
     Snapshot,
     first_memory,
 )
+from efhc_jax.network.slots import as_matrix
 
+_FIRST = 3  # iterations whose links are checked
+_MOST_DEVICES = 1_000  # of a network whose links are checked
 _FUNCTIONS = ("at", "init", "draw", "fit", "room", "links", "problem")
 
 
@@ -48,12 +52,8 @@ def drawn_by(name: str, dynamics: Dynamics, drawing: Drawing) -> Drawn:
     """
     if dynamics.draw is None:
         return Drawn()
-    try:
+    with said_of_member(f"dynamics={name!r}", "draw"):
         drawn = dynamics.draw(drawing)
-    except EfhcError:  # already in words
-        raise
-    except Exception as error:  # whatever the user's function raises
-        raise ExperimentError(f"dynamics={name!r}: {explained(error, 'draw')}") from error
     if not isinstance(drawn, Drawn):
         raise ExperimentError(f"dynamics={name!r}: draw gives a {type(drawn).__name__}; return a Drawn")
     return drawn
@@ -97,3 +97,25 @@ def check_snapshots(name: str, dynamics: Dynamics, network: NetworkValues, param
             f"{source}: at changes the memory that init gives, {found_other}; "
             "return the same structure, shapes and types"
         )
+    _check_links(source, dynamics, network, parameters)
+
+
+def _check_links(source: str, dynamics: Dynamics, network: NetworkValues, parameters: Any) -> None:
+    """Raise if a link of the first iterations has one end only, or leads to the device itself."""
+    if network.devices > _MOST_DEVICES:
+        return
+    memory = first_memory(dynamics, network, parameters)
+    for iteration in range(_FIRST):
+        snapshot, memory = dynamics.at(network, parameters, memory, jnp.int32(iteration))
+        links = np.asarray(as_matrix(snapshot.links, snapshot.neighbors))
+        wrong = ""
+        if links.diagonal().any():
+            wrong = "links a device to itself"
+        elif (links != links.T).any():
+            one, other = np.argwhere(links & ~links.T)[0]
+            wrong = f"links device {one} to {other}, but not {other} to {one}"
+        if wrong:
+            raise ExperimentError(
+                f"{source}: at {wrong} in iteration {iteration}; links have two ends: use the "
+                "same random number for both, as link_coins does"
+            )

@@ -1,0 +1,43 @@
+"""Errors in functions of members, said with the name of the member."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from efhc_jax.errors import EfhcError, ExperimentError, first_line
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+@contextlib.contextmanager
+def said_of_member(source: str, function: str) -> Iterator[None]:
+    """Say with the name of the member what one of its functions raises.
+
+    Args:
+        source: the member, such as `graph='mine'`.
+        function: the function, such as `draw`.
+
+    Raises:
+        ExperimentError: the function raised something that is not already in words.
+    """
+    try:
+        yield
+    except EfhcError:
+        raise
+    except Exception as error:  # whatever the user's function raises
+        raise ExperimentError(f"{source}: {raised(error, function)}") from error
+
+
+def raised(error: Exception, function: str) -> str:
+    """The error of a function in words, with the line of the user's own code that it passed last."""
+    first = first_line(error, "").rstrip(".")
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and not frame.filename.startswith((_PACKAGE, "<"))
+    ]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{function} raises {type(error).__name__}: {first}{place}"
