@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def experiment_html(experiment: Experiment) -> str:
     """A table of the settings that differ from their defaults, with the others folded below it."""
-    settings, texts = experiment.to_dict(), documentation(experiment.__class__)
+    from efhc_jax.experiment.experiment import Experiment
+
+    settings, texts = experiment.to_dict(), dict(documentation(Experiment))
     for name in settings:
         setting, own = family_in(name)
         if setting:

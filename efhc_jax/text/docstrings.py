@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import textwrap
@@ -11,6 +12,7 @@ from typing import TypeVar
 Kind = TypeVar("Kind", bound=type)
 
 
+@functools.cache
 def documentation(kind: type) -> dict[str, str]:
     """The docstring of each field of a dataclass, by name."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body

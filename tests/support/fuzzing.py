@@ -22,7 +22,7 @@ from efhc_jax import data
 from efhc_jax.cli import COMMANDS, main
 from efhc_jax.errors import EfhcError
 from efhc_jax.experiment.families import FAMILIES, full_names
-from efhc_jax.network import topologies as graphs
+from efhc_jax.network import geometry
 from efhc_jax.runs import diagnosis, simulation, sweeps, verification
 from efhc_jax.storage.checkpoints import Checkpoints
 from efhc_jax.theory import audits
@@ -50,7 +50,7 @@ def stop_before_simulating(monkeypatch):
     monkeypatch.setattr(audits, "least_loss", lambda *arguments: None)
     monkeypatch.setattr(diagnosis, "_self_test", enough)
     monkeypatch.setattr(data, "fetch", enough)
-    monkeypatch.setattr(graphs, "MAX_DRAWS", 1000)
+    monkeypatch.setattr(geometry, "MAX_DRAWS", 1000)
 
 
 def call(words, where: Path):
