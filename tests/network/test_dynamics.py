@@ -342,19 +342,10 @@ def test_periodic_networks_of_different_size_are_swept(tiny, monkeypatch):
             np.testing.assert_array_equal(grid.sel(graph=graph).links_used, alone[graph].links_used)
 
 
-def test_a_changing_run_goes_on_from_its_checkpoint(tiny, tmp_path):
-    from efhc_jax.runs.simulation import Control
-    from efhc_jax.storage.checkpoints import Checkpoints
-
+def test_a_changing_run_resumes_from_its_checkpoint(tiny, tmp_path):
     experiment = BASE.replace(dynamics="markov", iterations=60)
-    whole = efhc.simulate(experiment, tiny)
-    asked = iter([False, False, False, True])
-    checkpoints = Checkpoints(tmp_path / "checkpoint", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        efhc.simulate(
-            experiment, tiny, control=Control(should_stop=lambda: next(asked), checkpoints=checkpoints)
-        )
-    assert efhc.simulate(experiment, tiny, control=Control(checkpoints=checkpoints)).equals(whole)
+    resumed, _ = small.stopped_and_resumed(experiment, tiny, tmp_path)
+    assert resumed.equals(efhc.simulate(experiment, tiny))
 
 
 @pytest.mark.parametrize(

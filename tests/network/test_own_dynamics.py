@@ -8,7 +8,7 @@ import pytest
 
 import efhc_jax as efhc
 from efhc_jax.network.dynamics.base import Drawn, with_links
-from small import SMALL
+from small import SMALL, stopped_and_resumed
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,6 @@ def test_parameters_are_an_axis_in_one_compilation(tiny, blinks):
 
 
 def test_memory_is_kept_and_survives_a_checkpoint(tiny, blinks, monkeypatch, tmp_path):
-    from efhc_jax.runs.simulation import Control
-    from efhc_jax.storage.checkpoints import Checkpoints
-
     def init(network, parameters):
         return jnp.int32(0)
 
@@ -66,13 +63,8 @@ def test_memory_is_kept_and_survives_a_checkpoint(tiny, blinks, monkeypatch, tmp
     whole = efhc.simulate(experiment, tiny)
     same = efhc.simulate(experiment.replace(dynamics="blinking"), tiny)
     np.testing.assert_array_equal(whole.links_used, same.links_used)
-    asked = iter([False, False, False, True])
-    checkpoints = Checkpoints(tmp_path / "checkpoint", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        efhc.simulate(
-            experiment, tiny, control=Control(should_stop=lambda: next(asked), checkpoints=checkpoints)
-        )
-    assert efhc.simulate(experiment, tiny, control=Control(checkpoints=checkpoints)).equals(whole)
+    resumed, _ = stopped_and_resumed(experiment, tiny, tmp_path)
+    assert resumed.equals(whole)
 
 
 def test_they_are_stored_loaded_and_verified(tiny, blinks, tmp_path):

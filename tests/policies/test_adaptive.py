@@ -5,9 +5,7 @@ import pytest
 
 import efhc_jax as efhc
 from efhc_jax.engine.program import advance
-from efhc_jax.runs.simulation import Control
-from efhc_jax.storage.checkpoints import Checkpoints
-from small import SMALL
+from small import SMALL, stopped_and_resumed
 
 LONG = efhc.Experiment(
     dataset="synthetic", policy="adaptive", iterations=1500, eval_every=750, batch_size=4
@@ -60,17 +58,11 @@ def test_one_compilation_serves_policies_and_parameters(tiny):
 
 def test_its_memory_survives_a_checkpoint(tiny, tmp_path):
     experiment = SMALL.replace(policy="adaptive", iterations=60)
-    whole = efhc.simulate(experiment, tiny)
-    asked = iter([False, False, False, True])
-    checkpoints = Checkpoints(tmp_path / "checkpoint", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        efhc.simulate(
-            experiment, tiny, control=Control(should_stop=lambda: next(asked), checkpoints=checkpoints)
-        )
-    saved = checkpoints.newest()["progress"]
-    scale = next(value for name, value in saved.items() if name.startswith("state-memories"))
-    assert (scale > 0).all()
-    assert efhc.simulate(experiment, tiny, control=Control(checkpoints=checkpoints)).equals(whole)
+    resumed, saved = stopped_and_resumed(experiment, tiny, tmp_path)
+    memories = [value for name, value in saved["progress"].items() if "memories" in name]
+    assert len(memories) == 1
+    assert (memories[0] > 0).all()
+    assert resumed.equals(efhc.simulate(experiment, tiny))
 
 
 def test_the_audit_knows_its_decay(tiny):

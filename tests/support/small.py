@@ -1,6 +1,7 @@
 """What many tests share: small experiments, which with the same shapes also share compiled programs."""
 
 import numpy as np
+import pytest
 
 import efhc_jax as efhc
 import oracle
@@ -8,6 +9,8 @@ from efhc_jax.data import Dataset
 from efhc_jax.experiment.naming import StoredName
 from efhc_jax.randomness.draws import draw_coins
 from efhc_jax.runs.prepare import prepare
+from efhc_jax.runs.simulation import Control
+from efhc_jax.storage.checkpoints import Checkpoints
 
 SMALL = efhc.Experiment(
     devices=5,
@@ -29,6 +32,18 @@ QUADRATIC = efhc.Experiment(
     r=200.0,
     learning_rate=0.05,
 )
+
+
+def stopped_and_resumed(experiment, data, folder):
+    """The result of a run that is stopped after a few chunks and resumes, and the checkpoint between."""
+    asked = iter([False, False, False, True])
+    checkpoints = Checkpoints(folder / "checkpoint", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        efhc.simulate(
+            experiment, data, control=Control(should_stop=lambda: next(asked), checkpoints=checkpoints)
+        )
+    saved = checkpoints.newest()
+    return efhc.simulate(experiment, data, control=Control(checkpoints=checkpoints)), saved
 
 
 def named_after(experiment, name):
