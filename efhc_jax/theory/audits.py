@@ -96,10 +96,11 @@ def step_size_in_words(experiment: Experiment) -> str:
 
 def _threshold_decay(experiment: Experiment) -> Finding:
     """Remark 3, on γ(k)/α(k); it says nothing about thresholds that do not follow γ(k)."""
-    uses = getattr(member_of("policy", experiment.policy), "uses", None)
-    if uses and "threshold_schedule" not in uses:
+    policy = member_of("policy", experiment.policy)
+    uses, memory = getattr(policy, "uses", None), getattr(policy, "init", None)
+    if memory is not None or (uses and "threshold_schedule" not in uses):
         return theory.unknown_threshold_decay(
-            f"the thresholds of policy={str(experiment.policy)!r} do not follow γ(k)"
+            f"the thresholds of policy={str(experiment.policy)!r} do not follow γ(k) alone"
         )
     if experiment.threshold_schedule == AS_LEARNING_RATE:  # γ = α, whatever it is
         return theory.threshold_decay(PowerDecay(), PowerDecay())
