@@ -93,15 +93,27 @@ def mix_neighbors(
         everyone: the models of all devices, if `weights` has only some of them.
     """
     others = weights if everyone is None else everyone
+    devices = len(weights)
+    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
+    blocks = -(-devices // together)
+    block = -(-devices // blocks)
 
-    def one(device: tuple[Array, Array, Array]) -> Array:
-        own, shares, behind = device
+    def one(own: Array, shares: Array, behind: Array) -> Array:
         near = (shares[slot] * others[behind[slot]] for slot in range(len(behind)))
         return functools.reduce(operator.add, near, (1 - shares.sum()) * own)
 
-    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
-    devices = (weights, link_weights, neighbors)
-    return jax.lax.map(one, devices, batch_size=min(together, len(weights)))
+    def mix_block(number: Array, mixed: Array) -> Array:
+        # The last block overlaps the one before, so that W is neither cut nor joined.
+        first = jnp.minimum(number * block, devices - block)
+        some = (
+            jax.lax.dynamic_slice_in_dim(each, first, block)
+            for each in (weights, link_weights, neighbors)
+        )
+        return jax.lax.dynamic_update_slice_in_dim(mixed, jax.vmap(one)(*some), first, axis=0)
+
+    if blocks == 1:
+        return jax.vmap(one)(weights, link_weights, neighbors)
+    return jax.lax.fori_loop(0, blocks, mix_block, jnp.empty_like(weights))
 
 
 def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
