@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -12,17 +11,10 @@ from jaxtyping import Array, Float
 from efhc_jax.engine.budgets import Spending
 from efhc_jax.engine.objective import global_loss, make_objective
 from efhc_jax.engine.program import Samples, Spec, in_full_precision
-from efhc_jax.engine.sharding import Layout, on_own_rows, spread
+from efhc_jax.engine.sharding import on_own_rows, spread
 from efhc_jax.engine.step import State, parameters_of
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, logits_of_all, normalise
-
-
-def evaluated_together(layout: Layout) -> Layout:
-    """One run at a time on a CPU, whose cache has room for one; several at a time elsewhere."""
-    if jax.default_backend() == "cpu":
-        return layout._replace(block=1)
-    return layout._replace(block=math.gcd(layout.block, 16)) if layout.block else layout
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -42,7 +34,7 @@ def evaluate(spec: Spec, states: State, test: Samples) -> dict[str, Array]:
             "finite": jnp.isfinite(state.weights).all(axis=parameters_of(state.weights)),
         }
 
-    return spread(evaluated_together(spec.layout), one)((states,), (test,))
+    return spread(spec.layout.for_evaluation, one)((states,), (test,))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -55,7 +47,7 @@ def evaluate_mean_models(spec: Spec, runs: RunValues, states: State, train: Samp
         objective = make_objective(train.images, train.labels, run.shards, model.images_at_once)
         return {"global_loss": global_loss(model, jnp.mean(state.weights, axis=0), objective)}
 
-    return spread(evaluated_together(spec.layout), one)((runs, states), (train,))
+    return spread(spec.layout.for_evaluation, one)((runs, states), (train,))
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -73,7 +65,7 @@ def evaluate_at_budgets(spec: Spec, spending: Spending, test: Samples) -> dict[s
             "iteration_at_budget": spending.reached,
         }
 
-    return spread(evaluated_together(spec.layout), one)((spending,), (test,))
+    return spread(spec.layout.for_evaluation, one)((spending,), (test,))
 
 
 def _evaluate_with_mean(

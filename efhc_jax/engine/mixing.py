@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 from efhc_jax.engine.sharding import on_own_rows
 from efhc_jax.network.slots import behind_slots
 
-_WRITTEN_OUT = 16  # devices up to which the product with P is written out
+_WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as sums
 _BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
 
 Neighbors = Int[Array, "device slot"] | None
@@ -55,16 +55,24 @@ def mix(
 ) -> Float[Array, "device *parameters"]:
     """The product P·W.
 
-    For few devices it is written out as sums, which the compiler fuses with the following operations;
-    this is faster than a matrix product. Otherwise it is computed in full precision, because
-    accelerators use a lower one by default.
+    For few devices a CPU computes it as sums, which the compiler fuses with the following operations;
+    this is faster than a matrix product there. For a GPU, each term of the sums would be a kernel that
+    copies a model.
     """
-    devices = len(weights)
-    if devices <= _WRITTEN_OUT:
-        return functools.reduce(
-            operator.add, (for_each(transition[:, j], weights) * weights[j] for j in range(devices))
-        )
-    flat = weights.reshape(devices, -1)
+    if len(weights) > _WRITTEN_OUT:
+        return _as_product(transition, weights)
+    return jax.lax.platform_dependent(transition, weights, cpu=_as_sums, default=_as_product)
+
+
+def _as_sums(transition: Array, weights: Array) -> Array:
+    """P·W as a sum of m terms."""
+    terms = (for_each(transition[:, j], weights) * weights[j] for j in range(len(weights)))
+    return functools.reduce(operator.add, terms)
+
+
+def _as_product(transition: Array, weights: Array) -> Array:
+    """P·W as a matrix product in full precision; accelerators use a lower one by default."""
+    flat = weights.reshape(len(weights), -1)
     mixed = jnp.matmul(transition, flat, precision=jax.lax.Precision.HIGHEST)
     return mixed.reshape(weights.shape)
 

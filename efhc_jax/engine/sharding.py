@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 _CACHE_BYTES = 10 * 2**20  # of a CPU's last-level cache, for the active blocks of runs
+_EVALUATED = 16  # runs evaluated together, except on a CPU, whose cache has room for one
 _ROWS_FROM = 1000  # devices from which a single run is distributed over several accelerators
 
 
@@ -28,11 +29,13 @@ class Layout(NamedTuple):
             run are distributed as well; None for a single accelerator.
         block: number of runs advanced together on one accelerator; 0 for all.
         devices: m of the runs if their devices are distributed, otherwise 0.
+        evaluated: largest number of runs evaluated together on one accelerator.
     """
 
     mesh: Mesh | None = None
     block: int = 0
     devices: int = 0
+    evaluated: int = _EVALUATED
 
     @property
     def accelerators(self) -> int:
@@ -48,6 +51,13 @@ class Layout(NamedTuple):
     def rows(self) -> Mesh | None:
         """The accelerators, if the devices of each run are distributed over them."""
         return self.mesh if self.devices else None
+
+    @property
+    def for_evaluation(self) -> Layout:
+        """The same with blocks of the runs that are evaluated together, which divide its own blocks."""
+        if not self.block and self.evaluated > 1:  # may not divide the number of runs
+            return self
+        return self._replace(block=math.gcd(self.block, self.evaluated))
 
     def fitted(self, runs: int) -> tuple[Layout, int]:
         """A layout with equal blocks for a batch of at least `runs`, and the size of that batch."""
@@ -90,7 +100,7 @@ def choose_layout(devices: int, parameters: int) -> Layout:
         return Layout(mesh)
     bytes_of_run = 4 * devices * parameters * 4  # W, Ŵ, G and the new W
     share = _CACHE_BYTES // len(jax.local_devices())
-    return Layout(mesh, max(1, min(16, share // bytes_of_run)))
+    return Layout(mesh, max(1, min(16, share // bytes_of_run)), evaluated=1)
 
 
 def choose_layout_of_one(devices: int) -> Layout:

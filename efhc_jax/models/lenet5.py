@@ -78,10 +78,15 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
         """On a CPU one model at a time, so that activations stay in the cache."""
-        patches = _patches(_frame(images))
-        if jax.default_backend() != "cpu":
+
+        def at_once(rows: Array, patches: Array) -> Array:
             return jax.vmap(lambda row: from_patches(row, patches, _at_once).T)(rows)
-        return jax.lax.map(lambda row: from_patches(row, patches, _line_by_line).T, rows)
+
+        def in_turn(rows: Array, patches: Array) -> Array:
+            return jax.lax.map(lambda row: from_patches(row, patches, _line_by_line).T, rows)
+
+        patches = _patches(_frame(images))
+        return jax.lax.platform_dependent(rows, patches, cpu=in_turn, default=at_once)
 
     loss = optax.softmax_cross_entropy_with_integer_labels
     return Model(

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.data import Dataset
-from efhc_jax.engine.evaluation import evaluated_together
 from efhc_jax.engine.program import Spec
 from efhc_jax.engine.recording import Recorder, record_summary, record_trace
 from efhc_jax.engine.sharding import hardware
@@ -189,7 +188,7 @@ def estimate(
         in_block=mixing + drawn + (0 if in_blocks else int(copies)),
         block=spec.layout.block,
         evaluating=evaluation,
-        evaluated=evaluated_together(spec.layout).block,
+        evaluated=spec.layout.for_evaluation.block,
         runtime=_RUNTIME,
         finishing=_FINISHING,
         programs=int(programs),

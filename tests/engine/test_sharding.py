@@ -86,7 +86,15 @@ def test_blocks_must_divide_the_batch(mesh):
     [(10, 7850, 8), (10, 61_706, 1), (5, 40, 16), (100, 1_000_000, 1)],
 )
 def test_blocks_stay_in_a_cpu_cache(devices, parameters, block):
-    assert choose_layout(devices, parameters) == Layout(None, block)
+    assert choose_layout(devices, parameters) == Layout(None, block, evaluated=1)
+
+
+@pytest.mark.parametrize(
+    ("block", "evaluated", "together"),
+    [(8, 1, 1), (64, 16, 16), (24, 16, 8), (5, 16, 1), (0, 16, 0), (0, 1, 1)],
+)
+def test_runs_are_evaluated_in_parts_of_their_blocks(block, evaluated, together):
+    assert Layout(None, block, evaluated=evaluated).for_evaluation.block == together
 
 
 @pytest.mark.parametrize("accelerators", [1, 2, 8])

@@ -47,7 +47,7 @@ def spec(accelerators=1, block=0):
 
 def test_the_estimate_is_near_what_the_compiler_says(data):
     runs = 8
-    compiled_for = make_spec(EXPERIMENT, data)
+    compiled_for = make_spec(EXPERIMENT, data, Layout(evaluated=1))
     values = stack([prepare(EXPERIMENT, data)] * runs, compiled_for.dynamics)
     states = initialise(compiled_for, values)
     train = Samples(jnp.asarray(data.train_images), jnp.asarray(data.train_labels))
