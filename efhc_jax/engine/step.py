@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
+from efhc_jax.engine.gradients import loss_and_gradient
 from efhc_jax.engine.mixing import average, for_each
 from efhc_jax.engine.values import RunValues
-from efhc_jax.models.base import Model, normalise
+from efhc_jax.models.base import Model
 from efhc_jax.network.dynamics.base import Snapshot
 from efhc_jax.network.links import used_links
 from efhc_jax.network.slots import behind_slots
@@ -213,17 +213,3 @@ def _decide(
     following = tuple(memory for _, memory in decided)
     chosen = run.policy
     return _Choice(fired[chosen], new_links[chosen], coordinated[chosen], following)
-
-
-def loss_and_gradient(
-    model: Model,
-    weights: Float[Array, "device *parameters"],
-    images: UInt8[Array, "device batch height width"],
-    labels: Int[Array, "device batch"],
-) -> tuple[Float[Array, "device"], Float[Array, "device *parameters"]]:
-    """Each device's loss on its own mini-batch, and its gradient: the rows of G(k)."""
-
-    def objective(row: Array, images: Array, labels: Array) -> Array:
-        return jnp.mean(model.loss(model.logits(row, normalise(images)), labels))
-
-    return jax.vmap(jax.value_and_grad(objective))(weights, images, labels)

@@ -57,6 +57,7 @@ def _make(
     if built_in and not isinstance(entry, Architecture):
         return entry(image_shape, classes)
     from efhc_jax.models.checks import check_model
+    from efhc_jax.models.mapping import mapped_well
 
     make = entry.make if isinstance(entry, Architecture) else entry
     own = () if parameters is None else (parameters,)
@@ -64,4 +65,4 @@ def _make(
         model = make(image_shape, classes, *own)
     if not built_in:
         check_model(name, model, image_shape, classes)
-    return model
+    return mapped_well(model, image_shape)

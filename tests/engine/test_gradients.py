@@ -1,0 +1,53 @@
+"""Gradients of all devices at once, and of one after the other."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from efhc_jax.engine import gradients
+from efhc_jax.engine.gradients import loss_and_gradient, takes_turns
+from efhc_jax.models import make_model
+
+
+def problem(name, devices=3, batch=2):
+    rng = np.random.default_rng(0)
+    model = make_model(name, (28, 28), 10)
+    weights = jax.vmap(model.init)(jax.random.split(jax.random.key(0), devices))
+    images = jnp.asarray(rng.integers(0, 256, (devices, batch, 28, 28), dtype=np.uint8))
+    return model, weights, images, jnp.asarray(rng.integers(0, 10, (devices, batch)))
+
+
+@pytest.mark.parametrize("name", ["svm", "lenet5"])
+def test_both_agree_alone_in_a_loop_and_mapped_over_runs(x64, name, monkeypatch):
+    model, *arguments = problem(name)
+
+    def computed(limit):
+        monkeypatch.setattr(gradients, "_CACHE_NUMBERS", limit)
+        one = functools.partial(loss_and_gradient, model)
+        runs = [jnp.stack([each, each[::-1]]) for each in arguments]
+        mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("runs",))
+        spec = jax.sharding.PartitionSpec("runs")
+        return (
+            jax.jit(one)(*arguments),
+            jax.jit(jax.vmap(one))(*runs),
+            jax.jit(lambda *runs: jax.lax.scan(lambda c, x: (c, one(*x)), 0, runs)[1])(*runs),
+            jax.jit(
+                jax.shard_map(jax.vmap(one), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+            )(*runs),
+        )
+
+    at_once, in_turn = computed(10**12), computed(0)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), at_once, in_turn)
+
+
+def test_single_samples_and_small_models_are_computed_at_once():
+    for name, batch, expected in [("lenet5", 1, False), ("svm", 64, False), ("lenet5", 64, True)]:
+        model, weights, images, labels = problem(name, batch=batch)
+        assert takes_turns(model, weights, images) is expected
+        program = str(
+            jax.make_jaxpr(functools.partial(loss_and_gradient, model))(weights, images, labels)
+        )
+        assert ("platform_index" in program) is expected
