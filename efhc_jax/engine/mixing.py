@@ -13,10 +13,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 
+from efhc_jax.engine.deviation import for_each
 from efhc_jax.engine.sharding import on_own_rows
 from efhc_jax.network.slots import behind_slots
 
-_WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as sums
+_WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as a sum
+_FUSED = 31  # devices up to which accelerators compute it as a reduction; XLA fuses no longer ones
 _BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
 
 Neighbors = Int[Array, "device slot"] | None
@@ -46,7 +48,11 @@ def transition_matrix(
 
     p_ij = β_ij·v_ij for i ≠ j, p_ii = 1 − Σ_{j≠i} p_ij: symmetric and doubly stochastic.
     """
-    weights = jnp.where(used_links, metropolis_weights(adjacency), 0)
+    return _with_diagonal(jnp.where(used_links, metropolis_weights(adjacency), 0))
+
+
+def _with_diagonal(weights: Float[Array, "device device"]) -> Float[Array, "device device"]:
+    """The rest of each row on the diagonal."""
     return weights + jnp.diag(1 - weights.sum(1))
 
 
@@ -55,19 +61,26 @@ def mix(
 ) -> Float[Array, "device *parameters"]:
     """The product P·W.
 
-    For few devices a CPU computes it as sums, which the compiler fuses with the following operations;
-    this is faster than a matrix product there. For a GPU, each term of the sums would be a kernel that
-    copies a model.
+    For few devices it is written in a way that the compiler fuses with the following operations, so that
+    they share one pass over W: as a sum of models on a CPU, and as a reduction on accelerators, where each
+    term of such a sum would be a kernel that copies a model.
     """
-    if len(weights) > _WRITTEN_OUT:
+    if len(weights) > _FUSED:
         return _as_product(transition, weights)
-    return jax.lax.platform_dependent(transition, weights, cpu=_as_sums, default=_as_product)
+    cpu = _as_sum if len(weights) <= _WRITTEN_OUT else _as_product
+    return jax.lax.platform_dependent(transition, weights, cpu=cpu, default=_as_reduction)
 
 
-def _as_sums(transition: Array, weights: Array) -> Array:
+def _as_sum(transition: Array, weights: Array) -> Array:
     """P·W as a sum of m terms."""
     terms = (for_each(transition[:, j], weights) * weights[j] for j in range(len(weights)))
     return functools.reduce(operator.add, terms)
+
+
+def _as_reduction(transition: Array, weights: Array) -> Array:
+    """P·W as a reduction over the second axis of all products."""
+    entries = transition.reshape(*transition.shape, *(1 for _ in weights.shape[1:]))
+    return jnp.sum(entries * weights, axis=1)
 
 
 def _as_product(transition: Array, weights: Array) -> Array:
@@ -75,13 +88,6 @@ def _as_product(transition: Array, weights: Array) -> Array:
     flat = weights.reshape(len(weights), -1)
     mixed = jnp.matmul(transition, flat, precision=jax.lax.Precision.HIGHEST)
     return mixed.reshape(weights.shape)
-
-
-def for_each(
-    values: Shaped[Array, "device"], weights: Float[Array, "device *parameters"]
-) -> Shaped[Array, "device *ones"]:
-    """One value per device, in a shape that broadcasts over the parameters of the device."""
-    return values.reshape(-1, *(1 for _ in weights.shape[1:]))
 
 
 def mix_neighbors(
@@ -132,7 +138,7 @@ def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
 
 def average(
     weights: Float[Array, "device *parameters"],
-    adjacency: Bool[Array, "device slot"],
+    link_weights: Float[Array, "device slot"],
     used: Bool[Array, "device slot"],
     coordinated: Bool[Array, ""],
     neighbors: Neighbors = None,
@@ -142,16 +148,15 @@ def average(
 
     Args:
         weights: W.
-        adjacency: all links.
+        link_weights: β_ij of all links.
         used: links that carry parameters.
         coordinated: whether there is a coordinator.
         neighbors: the devices in the slots; None for a matrix.
         rows: the accelerators that the devices are distributed over, if any.
     """
+    shares = jnp.where(used, link_weights, 0)
     if neighbors is None:
-        transition = transition_matrix(adjacency, used)
-        return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
-    link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
+        return mix(jnp.where(coordinated, 1 / len(weights), _with_diagonal(shares)), weights)
     mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
-    mixed = mixing(link_weights, weights, neighbors)
+    mixed = mixing(shares, weights, neighbors)
     return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)

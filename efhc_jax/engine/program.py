@@ -15,11 +15,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from efhc_jax.engine.budgets import Spending, spend
+from efhc_jax.engine.mixing import metropolis_weights
+from efhc_jax.engine.packing import Packed, pack, unpack
 from efhc_jax.engine.recording import Iteration, Recorder
 from efhc_jax.engine.sharding import Layout, spread
-from efhc_jax.engine.step import Inputs, Rules, State, start, step
+from efhc_jax.engine.step import Inputs, Rules, State, rates_at, start, step
 from efhc_jax.engine.values import RunValues
-from efhc_jax.network.dynamics.base import Dynamics, Memory, first_memory
+from efhc_jax.network.dynamics.base import Dynamics, Memory, Snapshot, first_memory
 from efhc_jax.randomness.draws import draw_coins, draw_models, draw_samples
 
 _UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
@@ -76,7 +78,7 @@ def initialise(spec: Spec, runs: RunValues) -> Progress:
         begin = jnp.int32(0)
         first, _ = spec.dynamics.at(run.network, run.dynamics, memory, begin)
         coin = draw_coins(run.key, begin, spec.devices)
-        return Progress(start(spec.rules, run, weights, first.links, coin), memory)
+        return Progress(start(spec.rules, run, weights, first, coin), memory)
 
     return spread(spec.layout, one)((runs,))
 
@@ -106,23 +108,46 @@ def advance(
         iterations = first + jnp.arange(length)
         sample = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, spec.batch_size))
         coin = jax.vmap(lambda k: draw_coins(run.key, k, spec.devices))
+        rates = jax.vmap(lambda k: rates_at(spec.rules, run, k))
 
-        def body(carry: Any, drawn: tuple[Array, Array, Array]) -> tuple[Any, dict[str, Array]]:
-            (state, memory), spending = carry
-            iteration, sample, coin = drawn
-            images, labels = train.images[sample], train.labels[sample]
+        def network_at(memory: Memory, iteration: Array) -> tuple[Snapshot, Array, Memory]:
             network, memory = spec.dynamics.at(run.network, run.dynamics, memory, iteration)
-            inputs = Inputs(iteration, network, images, labels, coin)
+            return network, metropolis_weights(network.links, network.neighbors), memory
+
+        always = network_at(progress.network, first) if spec.dynamics.fixed else None
+
+        def body(carry: Any, drawn: Any) -> tuple[Any, Packed]:
+            (state, memory), spending = carry
+            iteration, sample, coin, rates = drawn
+            images, labels = train.images[sample], train.labels[sample]
+            network, link_weights, memory = always or network_at(memory, iteration)
+            inputs = Inputs(iteration, network, link_weights, images, labels, coin, rates)
             state, info = step(spec.rules, run, state, inputs)
             if spending is not None:
                 budgets, rest = run.budgets
                 time = info.transmission_time
                 spending = spend(spending, budgets, time, iteration, state.weights, rest)
-            return (Progress(state, memory), spending), record(Iteration(sample, inputs, info, state))
+            recorded = pack(record(Iteration(sample, inputs, info, state)))
+            return (Progress(state._replace(**_settled(state)), memory), spending), recorded
 
-        drawn = (iterations, sample(iterations), coin(iterations))
+        drawn = (iterations, sample(iterations), coin(iterations), rates(iterations))
         begin = (progress, spending)
         (progress, spending), recorded = jax.lax.scan(body, begin, drawn, unroll=_UNROLL)
-        return progress, spending, recorded
+        return progress, spending, unpack(recorded)
 
     return spread(spec.layout, one)((runs, progress, spending), (first, train))
+
+
+def _settled(state: State) -> dict[str, Array]:
+    """W and Ŵ, complete before the next iteration begins.
+
+    Otherwise a GPU's program computes parts of an iteration again in the next one, from models that then
+    have to be kept: it copies W.
+    """
+    weights, last_broadcast = jax.lax.platform_dependent(
+        state.weights,
+        state.last_broadcast,
+        cpu=lambda *models: models,
+        default=lambda *models: jax.lax.optimization_barrier(models),
+    )
+    return {"weights": weights, "last_broadcast": last_broadcast}

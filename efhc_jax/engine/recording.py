@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from efhc_jax.engine.step import Info, Inputs, State
 from efhc_jax.network.slots import as_matrix
@@ -30,8 +30,8 @@ def record_summary(iteration: Iteration) -> dict[str, Array]:
         "transmission_time": iteration.info.transmission_time,
         "train_loss": iteration.info.train_loss,
         "new_link_time": iteration.info.new_link_time,
-        "links_used": iteration.info.used_links.sum(dtype=jnp.int32) // 2,
-        "new_links_used": iteration.info.new_links.sum(dtype=jnp.int32) // 2,
+        "links_used": _number_of_links(iteration.info.used_links),
+        "new_links_used": _number_of_links(iteration.info.new_links),
         "finite": jnp.isfinite(iteration.info.deviation),
     }
 
@@ -54,6 +54,15 @@ def record_trace(iteration: Iteration) -> dict[str, Array]:
         "used_links": as_matrix(iteration.info.used_links, iteration.inputs.network.neighbors),
         "sample": iteration.sample,
     }
+
+
+def _number_of_links(links: Bool[Array, "device slot"]) -> Int[Array, ""]:
+    """Each is in a slot of both ends.
+
+    The bound holds in any case. Without it compilers merge both sums into one that takes a kernel of its
+    own; those of each device are computed for the transmission time anyway.
+    """
+    return jnp.minimum(links.sum(1, dtype=jnp.int32), links.shape[1]).sum() // 2
 
 
 def _as_vectors(weights: Float[Array, "device *parameters"]) -> Float[Array, "device parameter"]:

@@ -5,15 +5,16 @@ W(k+1) = P(k)·W(k) − α(k)·G(k)
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
+from efhc_jax.engine.deviation import distance, for_each, from_distance, parameters_of
 from efhc_jax.engine.gradients import loss_and_gradient
-from efhc_jax.engine.mixing import average, for_each
+from efhc_jax.engine.mixing import average
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model
 from efhc_jax.network.dynamics.base import Snapshot
@@ -40,10 +41,17 @@ class State(NamedTuple):
 
     weights: Float[Array, "device *parameters"]  # W(k)
     last_broadcast: Float[Array, "device *parameters"]  # Ŵ(k)
-    deviation: Float[Array, "device"]  # e(k), the distance of W(k) from Ŵ(k)
-    adjacency: Bool[Array, "device slot"]  # A(k−1)
+    distance: Float[Array, "device"]  # of W(k) from Ŵ(k), which gives e(k)
+    adjacency: Bool[Array, "device slot"] | None  # A(k−1); None if the network tells
     broadcasts: Int[Array, "device"]  # number of broadcasts so far
     memories: tuple[Any, ...]  # of the policies
+
+
+class Rates(NamedTuple):
+    """What decreases with the iterations."""
+
+    learning_rate: Float[Array, ""]  # α(k)
+    decay: Float[Array, ""]  # γ(k)
 
 
 class Inputs(NamedTuple):
@@ -51,9 +59,11 @@ class Inputs(NamedTuple):
 
     iteration: Int[Array, ""]  # k
     network: Snapshot
+    link_weights: Float[Array, "device slot"]  # β_ij of the network
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
     coin: Float[Array, "device"]  # uniform on [0, 1)
+    rates: Rates
 
 
 class Info(NamedTuple):
@@ -70,18 +80,28 @@ class Info(NamedTuple):
     train_loss: Float[Array, ""]  # mean over devices, at W(k)
 
 
+def rates_at(rules: Rules, run: RunValues, iteration: Int[Array, ""]) -> Rates:
+    """α(k) and γ(k)."""
+    learning_rate = value_at(rules.learning_rate, run.learning_rate, iteration)
+    if rules.threshold is None or run.threshold is None:
+        return Rates(learning_rate, learning_rate)  # γ = α
+    return Rates(learning_rate, value_at(rules.threshold, run.threshold, iteration))
+
+
 def start(
     rules: Rules,
     run: RunValues,
     weights: Float[Array, "device *parameters"],
-    adjacency: Bool[Array, "device slot"],
+    network: Snapshot,
     coin: Float[Array, "device"],
 ) -> State:
     """The state before the first iteration: Ŵ(0) = W(0), and no link of A(0) is new."""
     devices = len(weights)
     still, idle = jnp.zeros(devices, weights.dtype), jnp.zeros(devices, jnp.int32)
-    state = State(weights, weights, still, adjacency, idle, ())
-    now = situation(rules, run, state, jnp.int32(0), coin)
+    links = network.links if network.previous is None else None
+    state = State(weights, weights, still, links, idle, ())
+    begin = jnp.int32(0)
+    now = situation(rules, run, state, begin, coin, rates_at(rules, run, begin).decay)
     memories = (
         first_memory(policy, now, parameters)
         for policy, parameters in zip(rules.policies, run.policies, strict=True)
@@ -93,31 +113,31 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     """Advance all devices by one iteration."""
     weights, last_broadcast = state.weights, state.last_broadcast
     adjacency, neighbors = inputs.network.links, inputs.network.neighbors
-    rate = value_at(rules.learning_rate, run.learning_rate, inputs.iteration)
 
     # Event 2: devices that have moved far enough from their last broadcast fire.
-    now = situation(rules, run, state, inputs.iteration, inputs.coin)
+    now = situation(rules, run, state, inputs.iteration, inputs.coin, inputs.rates.decay)
     choice = _decide(rules.policies, run, now, state.memories)
 
     # Event 1: a new link is used even if neither end fires.
-    before = state.adjacency if inputs.network.previous is None else inputs.network.previous
+    before = inputs.network.previous if state.adjacency is None else state.adjacency
     known = jnp.where(choice.uses_new_links, before, adjacency)
     links = used_links(adjacency, known, choice.fired, neighbors) & ~choice.coordinated
 
     # Event 3: average over the links in use, or over all devices if there is a coordinator.
-    mixed = average(weights, adjacency, links, choice.coordinated, neighbors, rules.rows)
+    link_weights, coordinated = inputs.link_weights, choice.coordinated
+    mixed = average(weights, link_weights, links, coordinated, neighbors, rules.rows)
 
     # Event 4: gradient step, with the gradient at the models before averaging.
     loss, gradient = loss_and_gradient(rules.model, weights, inputs.images, inputs.labels)
     gradient = jnp.where(for_each(inputs.network.training, gradient), gradient, 0)
-    new_weights = mixed - rate * gradient
+    new_weights = mixed - inputs.rates.learning_rate * gradient
     new_broadcast = jnp.where(for_each(choice.fired, weights), weights, last_broadcast)
     new = State(
         weights=new_weights,
         last_broadcast=new_broadcast,
         # Computed here and not in the next iteration, because both are in use here anyway.
-        deviation=normalised_distance(new_weights, new_broadcast, rules.norm_order),
-        adjacency=adjacency,
+        distance=distance(new_weights, new_broadcast, rules.norm_order),
+        adjacency=None if state.adjacency is None else adjacency,
         broadcasts=state.broadcasts + choice.fired,
         memories=choice.memories,
     )
@@ -131,7 +151,7 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     return new, Info(
         fired=choice.fired,
         used_links=links,
-        deviation=state.deviation,
+        deviation=now.deviation,
         transmission_time=time,
         new_links=links & by_nobody,
         new_link_time=transmission_time(links & by_nobody, adjacency, run.bandwidth, size),
@@ -141,47 +161,18 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     )
 
 
-def normalised_distance(
-    weights: Float[Array, "device *parameters"],
-    reference: Float[Array, "device *parameters"],
-    order: float,
-) -> Float[Array, "device"]:
-    """n^(-1/q)·‖w_i − ŵ_i‖_q of each row: the q-mean of the absolute differences."""
-    difference = jnp.abs(weights - reference)
-    axes = parameters_of(weights)
-    if order == 1:
-        return jnp.mean(difference, axis=axes)
-    if order == 2:
-        return jnp.sqrt(jnp.mean(difference**2, axis=axes))
-    largest = jnp.max(difference, axis=axes)
-    if math.isinf(order):
-        return largest
-    # Powers of small numbers vanish in 32 bits, so they are taken relative to the largest entry.
-    scale = jnp.where(largest > 0, largest, 1)
-    relative = difference / for_each(scale, weights)
-    return scale * jnp.mean(relative**order, axis=axes) ** (1 / order)
-
-
-def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...]:
-    """The axes of a device's parameters."""
-    return tuple(range(1, weights.ndim))
-
-
 def situation(
     rules: Rules,
     run: RunValues,
     state: State,
     iteration: Int[Array, ""],
     coin: Float[Array, "device"],
+    decay: Float[Array, ""],
 ) -> Situation:
     """The quantities that the policies of a run can use."""
-    if rules.threshold is None or run.threshold is None:
-        decay = value_at(rules.learning_rate, run.learning_rate, iteration)  # γ = α
-    else:
-        decay = value_at(rules.threshold, run.threshold, iteration)
     return Situation(
         iteration=iteration,
-        deviation=state.deviation,
+        deviation=from_distance(state.distance, rules.model.size, rules.norm_order),
         decay=decay,
         r=run.r,
         bandwidth=run.bandwidth,
@@ -207,9 +198,17 @@ def _decide(
     """
     every = zip(policies, run.policies, memories, strict=True)
     decided = [decide(policy, now, parameters, memory) for policy, parameters, memory in every]
-    fired = jnp.stack([fired for fired, _ in decided])
-    new_links = jnp.array([policy.uses_new_links for policy in policies])
-    coordinated = jnp.array([policy.coordinated for policy in policies])
-    following = tuple(memory for _, memory in decided)
-    chosen = run.policy
-    return _Choice(fired[chosen], new_links[chosen], coordinated[chosen], following)
+    return _Choice(
+        fired=_of_chosen(run.policy, [fired for fired, _ in decided]),
+        uses_new_links=_of_chosen(run.policy, [policy.uses_new_links for policy in policies]),
+        coordinated=_of_chosen(run.policy, [policy.coordinated for policy in policies]),
+        memories=tuple(memory for _, memory in decided),
+    )
+
+
+def _of_chosen(chosen: Int[Array, ""], values: Sequence[Any]) -> Array:
+    """The value of the chosen policy, by comparisons, which compilers fuse with what uses it."""
+    found = jnp.asarray(values[0])
+    for position, value in enumerate(values[1:], start=1):
+        found = jnp.where(chosen == position, value, found)
+    return found

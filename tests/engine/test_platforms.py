@@ -46,11 +46,22 @@ def test_an_evaluation_never_calls_the_host(program, platform):
     assert "callback" not in text
 
 
-@pytest.mark.parametrize(("platform", "products"), [("cpu", 0), ("cuda", 1), ("tpu", 1)])
-def test_few_models_are_mixed_as_a_product_except_on_a_cpu(platform, products):
-    transition, weights = jnp.eye(10), jnp.ones((10, 7))
+@pytest.mark.parametrize(
+    ("devices", "platform", "form"),
+    [
+        (10, "cpu", "slice"),
+        (10, "cuda", "reduce"),
+        (10, "tpu", "reduce"),
+        (20, "cpu", "dot_general"),
+        (20, "cuda", "reduce"),
+        (40, "cuda", "dot_general"),
+    ],
+)
+def test_the_form_of_mixing_depends_on_the_number_of_devices_and_the_platform(devices, platform, form):
+    transition, weights = jnp.eye(devices), jnp.ones((devices, 7))
     text = lowered(jax.jit(mix), transition, weights, platform=platform)
-    assert text.count("stablehlo.dot_general") == products
+    for each in ("slice", "reduce", "dot_general"):
+        assert (f"stablehlo.{each}" in text) == (each == form)
 
 
 def test_models_are_evaluated_in_turn_on_a_cpu_only():

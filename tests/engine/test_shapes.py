@@ -5,7 +5,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from efhc_jax.engine.mixing import mix
-from efhc_jax.engine.step import normalised_distance
+from efhc_jax.engine.deviation import normalised_distance
 
 
 def test_a_wrong_shape_is_an_error():

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracle
-from efhc_jax.engine.step import Inputs, Rules, normalised_distance, start, step
+from efhc_jax.engine.deviation import normalised_distance
+from efhc_jax.engine.mixing import metropolis_weights
+from efhc_jax.engine.step import Inputs, Rules, rates_at, start, step
 from efhc_jax.engine.values import RunValues
 from efhc_jax.members import make_parameters
 from efhc_jax.members.tracing import as_arrays
@@ -75,18 +77,42 @@ def random_case(data, graphs, seed=0):
     }
 
 
+def network_of(adjacency):
+    return Snapshot(adjacency, None, jnp.ones(len(adjacency), bool))
+
+
+def inputs_of(rules, values, k, network, images, labels, coin):
+    return Inputs(
+        iteration=jnp.asarray(k),
+        network=network,
+        link_weights=metropolis_weights(network.links),
+        images=images,
+        labels=labels,
+        coin=coin,
+        rates=rates_at(rules, values, jnp.asarray(k)),
+    )
+
+
 def run_engine(data, case, weights, model, policy, r, norm_order):
     rules, one_step = compiled(model, norm_order)
     values = values_of(policy, r, case["bandwidth"])
     state, history = (
-        start(rules, values, jnp.asarray(weights), case["adjacency"][0], jnp.asarray(case["coins"][0])),
+        start(
+            rules,
+            values,
+            jnp.asarray(weights),
+            network_of(case["adjacency"][0]),
+            jnp.asarray(case["coins"][0]),
+        ),
         [],
     )
     for k in range(ITERATIONS):
         sample = case["samples"][k]
-        inputs = Inputs(
-            jnp.asarray(k),
-            Snapshot(case["adjacency"][k], None, jnp.ones(DEVICES, bool)),
+        inputs = inputs_of(
+            rules,
+            values,
+            k,
+            network_of(case["adjacency"][k]),
             data.train_images[sample],
             data.train_labels[sample],
             case["coins"][k],
@@ -158,16 +184,13 @@ def test_one_device_is_plain_sgd(x64, tiny):
     alone = jnp.zeros((1, 1), bool)
     values = values_of("efhc", 50.0, [5000.0])
     row = np.random.default_rng(0).normal(size=model.size)
-    state = start(rules, values, jnp.asarray(row)[None], alone, jnp.zeros(1))
+    state = start(rules, values, jnp.asarray(row)[None], network_of(alone), jnp.zeros(1))
     truth = oracle.MODELS["logistic"](4)
     for k in range(5):
         image, label = jnp.asarray(tiny.train_images[k]), jnp.asarray(tiny.train_labels[k])
-        inputs = Inputs(
-            jnp.asarray(k),
-            Snapshot(alone, None, jnp.ones(1, bool)),
-            image[None, None],
-            label[None, None],
-            jnp.zeros(1),
+        network = network_of(alone)
+        inputs = inputs_of(
+            rules, values, k, network, image[None, None], label[None, None], jnp.zeros(1)
         )
         state, info = step(rules, values, state, inputs)
         a, b, c = LEARNING_RATE

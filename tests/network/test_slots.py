@@ -55,8 +55,8 @@ def test_lists_and_matrix_agree(devices, density, seed):
     for coordinated in (False, True):
         flag = jnp.asarray(coordinated)
         np.testing.assert_allclose(
-            average(weights, sparse.links, used, flag, sparse.neighbors),
-            average(weights, dense, expected, flag),
+            average(weights, metropolis_weights(*sparse), used, flag, sparse.neighbors),
+            average(weights, metropolis_weights(dense), expected, flag),
             atol=1e-6,
         )
     bandwidth = jnp.asarray(rng.uniform(500, 9000, devices))

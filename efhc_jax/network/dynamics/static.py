@@ -11,7 +11,7 @@ def at(
     network: NetworkValues, parameters: None, memory: Memory, iteration: Int[Array, ""]
 ) -> tuple[Snapshot, Memory]:
     """The graph, unchanged."""
-    return with_links(network, network.adjacency), memory
+    return with_links(network, network.adjacency)._replace(previous=network.adjacency), memory
 
 
-DYNAMICS = Dynamics(at)
+DYNAMICS = Dynamics(at, fixed=True)
