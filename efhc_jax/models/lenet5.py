@@ -1,9 +1,11 @@
 """LeNet5: three convolutions and two dense layers with tanh and cross-entropy loss. Not convex.
 
-A convolution is a matrix product of its kernels with all patches of the image, or one product per line.
-Convolutions whose kernels differ between devices would otherwise be compiled as grouped convolutions,
-which are several times slower. Arrays are (channel, height, width, batch), so that a strided slice moves
-contiguous memory.
+Convolutions whose kernels differ between devices would be compiled as grouped convolutions, which are
+several times slower than products of kernels with patches of the image. In training, a patch holds all
+that a square of outputs needs, and the kernels are shifted to each of these outputs: a third of the
+patches of single outputs, or less, and products that are large enough for an accelerator. In evaluation,
+where operations count, there is a patch for each output. Arrays are (channel, height, width, batch), so
+that a slice moves contiguous memory.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Key
 
 from efhc_jax.errors import ExperimentError
 from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD, Model
+from efhc_jax.models.cross_entropy import cross_entropy
 from efhc_jax.models.properties import Properties
 
 _KERNEL = 5
+_FEW = 1000  # weights of a dense layer that is a sum in any case
 _BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # a black pixel after normalisation
 
 # The gradients of a layer grow with the weights of the next, without bound.
@@ -61,18 +64,22 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     ) -> Float[Array, "class batch"]:
         """The network, from the patches of the first layer."""
         first, second, *dense, last = layers_of(row)
-        x = _mean_pool(jnp.tanh(_apply(first, patches)))
-        x = second_layer(second, x)
-        batch = x.shape[-1]
-        x = _at_least_two(x.reshape(-1, batch))
-        for kernel, bias in dense:
-            x = jnp.tanh(kernel @ x + bias)
-        return (last[0] @ x + last[1])[:, :batch]
+        x = second_layer(second, _mean_pool(jnp.tanh(_apply(first, patches))))
+        x = x.reshape(-1, x.shape[-1])
+        for layer in dense:
+            x = jnp.tanh(_dense(layer, x))
+        return _dense(last, x)
 
     def logits(
         row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "batch class"]:
-        return from_patches(row, _patches(_frame(images)), _at_once).T
+        first, second, *dense, last = layers_of(row)
+        x = _tiled(first, _space_to_depth(_frame(images), 4), 4)
+        x = _tiled(second, x, 2)
+        x = x.reshape(-1, x.shape[-1])
+        for layer in dense:
+            x = _tanh(_dense(layer, x))
+        return _dense(last, x).T
 
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
@@ -88,9 +95,9 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         patches = _patches(_frame(images))
         return jax.lax.platform_dependent(rows, patches, cpu=in_turn, default=at_once)
 
-    loss = optax.softmax_cross_entropy_with_integer_labels
+    size = int(ends[-1])
     return Model(
-        int(ends[-1]), init, logits, loss, logits_of_all, images_at_once=96, properties=PROPERTIES
+        size, init, logits, cross_entropy, logits_of_all, images_at_once=96, properties=PROPERTIES
     )
 
 
@@ -153,13 +160,100 @@ def _line_by_line(layer: _Layer, x: _Image) -> _Smaller:
     return jnp.moveaxis(jax.lax.map(pooled, jnp.arange(height // 2)), 0, 1)
 
 
-def _at_least_two(x: Float[Array, "feature batch"]) -> Float[Array, "feature batch2"]:
-    """A batch of one, padded with an empty sample.
+def _dense(
+    layer: _Layer, x: Float[Array, "input batch"]
+) -> Float[Array, "output batch"]:
+    """A dense layer.
 
-    The gradient of a dense layer is a sum over the batch. With one term it would be compiled as a loop
-    over entries that recomputes its inputs; with two, as a matrix product.
+    A product with few columns is written as a sum, which compilers fuse with the operations around it. Its
+    gradient for one sample is then an outer product, which the update computes as it goes.
     """
-    return jnp.pad(x, ((0, 0), (0, 1))) if x.shape[1] == 1 else x
+    weights, bias = layer
+    if x.shape[1] == 1 or weights.size <= _FEW:
+        return jnp.sum(weights[:, :, None] * x, axis=1) + bias
+    return weights @ x + bias
+
+
+def _space_to_depth(x: _Image, tile: int) -> _Image:
+    """Squares of pixels as channels (channel, row in the square, column in it), at a lower resolution."""
+    channels, height, width, batch = x.shape
+    squares = x.reshape(channels, height // tile, tile, width // tile, tile, batch)
+    squares = jnp.moveaxis(squares, (2, 4), (1, 2))
+    return squares.reshape(-1, height // tile, width // tile, batch)
+
+
+def _tiled(layer: _Layer, x: _Image, tile: int) -> _Image:
+    """A convolution, tanh and pooling of an image in squares (`_space_to_depth`), a square at a time.
+
+    A 5×5 convolution of pixels is one of s×s squares, with s = (tile + 4) / tile: each square of outputs
+    depends on s×s squares of the image. A further input of 1 has the bias as its weight.
+
+    Returns:
+        The pooled image, in squares of half the size.
+    """
+    kernels, bias = layer
+    span = (tile + _KERNEL - 1) // tile
+    inputs, height, width, batch = x.shape
+    height, width = height - span + 1, width - span + 1
+    near = [
+        x[:, down : down + height, right : right + width]
+        for down in range(span)
+        for right in range(span)
+    ]
+    patches = jnp.concatenate([*near, jnp.ones((1, height, width, batch), x.dtype)])
+    biases = jnp.stack([bias] * tile**2, axis=1).reshape(-1, 1)
+    kernels = jnp.concatenate([_shifted_kernels(kernels, tile), biases], axis=1)
+    z = _product(kernels, patches.reshape(kernels.shape[1], -1))
+    pairs = _tanh(z).reshape(len(bias), tile // 2, 2, tile // 2, 2, height, width, batch)
+    return pairs.sum((2, 4)).reshape(-1, height, width, batch) / 4
+
+
+def _shifted_kernels(
+    kernels: Float[Array, "output input"], tile: int
+) -> Float[Array, "output_in_tile input_in_squares"]:
+    """Kernels for each output of a square, on the squares of the image that it depends on."""
+    outputs = len(kernels)
+    kernels = kernels.reshape(outputs, -1, _KERNEL, _KERNEL)
+    channels, span = kernels.shape[1], (tile + _KERNEL - 1) // tile
+    shifted = [
+        jnp.pad(kernels, ((0, 0), (0, 0), (down, tile - 1 - down), (right, tile - 1 - right)))
+        for down in range(tile)
+        for right in range(tile)
+    ]
+    squares = jnp.stack(shifted, axis=1).reshape(outputs, tile**2, channels, span, tile, span, tile)
+    return squares.transpose(0, 1, 3, 5, 2, 4, 6).reshape(outputs * tile**2, -1)
+
+
+@jax.custom_vjp
+def _product(
+    kernels: Float[Array, "output input"], patches: Float[Array, "input point"]
+) -> Float[Array, "output point"]:
+    """Kernels times patches; the gradient of the kernels is computed first, after which patches are free."""
+    return kernels @ patches
+
+
+def _product_forward(kernels: Array, patches: Array) -> tuple[Array, tuple[Array, Array]]:
+    return kernels @ patches, (kernels, patches)
+
+
+def _product_backward(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    kernels, patches = kept
+    of_kernels, slope = jax.lax.optimization_barrier((slope @ patches.T, slope))
+    return of_kernels, kernels.T @ slope
+
+
+_product.defvjp(_product_forward, _product_backward)
+
+
+@jax.custom_jvp
+def _tanh(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """tanh with the derivative 1/cosh², from its argument: its values need not be kept."""
+    return jnp.tanh(z)
+
+
+@_tanh.defjvp
+def _tanh_slope(at: tuple[Array], slopes: tuple[Array]) -> tuple[Array, Array]:
+    return jnp.tanh(at[0]), slopes[0] / jnp.cosh(at[0]) ** 2
 
 
 def _mean_pool(x: _Image) -> _Smaller:
