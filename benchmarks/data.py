@@ -25,9 +25,9 @@ def images_of_paper(test_images: int | None = None, full: bool = True) -> Datase
     return data._replace(test_images=data.test_images[chosen], test_labels=data.test_labels[chosen])
 
 
-def random_images(side: int, samples: int, classes: int = 10) -> Dataset:
+def random_images(side: int, samples: int, test_samples: int = 10, classes: int = 10) -> Dataset:
     """Random square images of any size, for measurements that do not depend on the data."""
     rng = np.random.default_rng(side)
     images = rng.integers(0, 256, (samples, side, side), dtype=np.uint8)
     labels = (np.arange(samples) % classes).astype(np.int32)
-    return Dataset("random", images, labels, images[:classes], labels[:classes])
+    return Dataset("random", images, labels, images[:test_samples], labels[:test_samples])

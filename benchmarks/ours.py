@@ -67,10 +67,15 @@ def one_run(
     """The program of `efhc run` between two evaluations, optionally with other links (link, 2)."""
     run = prepare(experiment, data)
     if links is not None:
-        slots = make_network(links, experiment.devices)
-        network = run.network._replace(adjacency=slots.links, neighbors=slots.neighbors)
-        run = run._replace(network=network)
+        run = with_links(run, links, experiment.devices)
     return _compile(experiment, make_spec(experiment, data), [run], data, iterations)
+
+
+def with_links(run: RunValues, links: np.ndarray, devices: int) -> RunValues:
+    """The run on another network, by its links (link, 2)."""
+    slots = make_network(links, devices)
+    network = run.network._replace(adjacency=slots.links, neighbors=slots.neighbors)
+    return run._replace(network=network)
 
 
 def batch_of(experiment: Experiment, data: Dataset, iterations: int, runs: int) -> Ours:

@@ -17,7 +17,12 @@ _OURS, _OTHER, _LIMIT = LOOKS["efhc"], LOOKS["gt"], LOOKS["local"]
 
 def draw(report: dict[str, Any]) -> Figure:
     """The figure of a suite's report."""
-    drawers = {"peers": _draw_peers, "scaling": _draw_scaling, "startup": _draw_startup}
+    drawers = {
+        "peers": _draw_peers,
+        "scaling": _draw_scaling,
+        "startup": _draw_startup,
+        "accelerators": _draw_accelerators,
+    }
     return drawers[report["suite"]](report)
 
 
@@ -101,6 +106,31 @@ def _draw_startup(report: dict[str, Any]) -> Figure:
     for place, verdict in enumerate(report["verdicts"]):
         axes.vlines(verdict["target"], place - 0.45, place + 0.45, color="black", ls="--")
     axes.set_xlabel("seconds (dashed: target)")
+    return figure
+
+
+def _draw_accelerators(report: dict[str, Any]) -> Figure:
+    """Launches and modelled times of each program, a bar per accelerator."""
+    programs = report["programs"]
+    works = list(dict.fromkeys(one["work"] for one in programs))
+    targets = list(dict.fromkeys(one["target"] for one in programs))
+    figure, panels = _panels(2, columns=2, height=0.42 * len(works) + 1.2)
+    for axes, what, label in zip(
+        panels,
+        ("launches", "modelled_seconds"),
+        ("operations launched per iteration or evaluation", "modelled seconds, not measured"),
+        strict=True,
+    ):
+        for number, (target, look) in enumerate(zip(targets, (_OURS, _OTHER, _LIMIT), strict=False)):
+            values = {one["work"]: one[what] for one in programs if one["target"] == target}
+            places = [place + 0.27 * (number - 1) for place in range(len(works))]
+            lengths = [values.get(work, 0.0) for work in works]
+            axes.barh(places, lengths, height=0.25, color=look.color, label=target)
+        axes.set_yticks(range(len(works)), works if axes is panels[0] else [""] * len(works))
+        axes.tick_params(axis="y", labelsize="small")
+        axes.invert_yaxis()
+        axes.set(xscale="log", xlabel=label)
+    panels[1].legend(fontsize="small")
     return figure
 
 

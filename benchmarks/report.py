@@ -40,8 +40,14 @@ class Sheet(NamedTuple):
 
 def sheets(report: dict[str, Any]) -> list[Sheet]:
     """The tables of a suite's report."""
-    made = {"peers": _peer_sheets, "scaling": _scaling_sheets, "startup": _startup_sheets}
-    judged = [_verdict_sheet(report["verdicts"])] if report["verdicts"] else []
+    made = {
+        "peers": _peer_sheets,
+        "scaling": _scaling_sheets,
+        "startup": _startup_sheets,
+        "accelerators": _accelerator_sheets,
+    }
+    where = "an H100" if report["suite"] == "accelerators" else "2 CPU cores"
+    judged = [_verdict_sheet(report["verdicts"], where)] if report["verdicts"] else []
     return [*made[report["suite"]](report), *judged]
 
 
@@ -161,6 +167,63 @@ def _scaling_sheets(report: dict[str, Any]) -> list[Sheet]:
     return made
 
 
+def _accelerator_sheets(report: dict[str, Any]) -> list[Sheet]:
+    programs = report["programs"]
+    columns = [
+        "program",
+        "launches",
+        "moved",
+        "× least",
+        "GFLOP",
+        "modelled time",
+        "temporaries",
+        "peak memory",
+        "outside fusions",
+    ]
+    made = []
+    for target in dict.fromkeys(one["target"] for one in programs):
+        rows = [
+            [
+                one["work"],
+                f"{one['launches']:,.4g}",
+                size_of(one["bytes"]),
+                f"{one['bytes'] / one['least_bytes']:.2f}",
+                f"{one['flops'] / 1e9:.3g}",
+                duration(one["modelled_seconds"]),
+                size_of(one["temporary_bytes"]),
+                size_of(one["peak_bytes"]),
+                _listed(one["outside_fusions"]),
+            ]
+            for one in programs
+            if one["target"] == target
+        ]
+        title = f"{target}: compiled, not run; per iteration or evaluation of all runs"
+        made.append(Sheet(title, columns, rows))
+    rows = [
+        [
+            one["work"],
+            one["target"],
+            ", ".join(f"{kind} {size_of(size)}" for kind, size in one["collectives"].items()) or "none",
+            duration(one["modelled_seconds"]),
+        ]
+        for one in programs
+        if one["accelerators"] > 1
+    ]
+    if rows:
+        columns = ["program", "on", "bytes of collectives per iteration", "modelled time"]
+        made.append(Sheet("Several accelerators: what each exchanges", columns, rows))
+    if report["measured"]:
+        rows = [[one["work"], duration(one["seconds"])] for one in report["measured"]]
+        made.append(Sheet("Measured here, per iteration or evaluation", ["program", "best"], rows))
+    return made
+
+
+def _listed(counts: dict[str, float]) -> str:
+    """The total, and the two most frequent kinds."""
+    most = sorted(counts, key=lambda kind: -counts[kind])[:2]
+    return f"{sum(counts.values()):.3g} ({', '.join(most)})" if most else "none"
+
+
 def _startup_sheets(report: dict[str, Any]) -> list[Sheet]:
     rows = [
         [one["what"], duration(min(one["samples"])), ", ".join(duration(s) for s in one["samples"])]
@@ -169,7 +232,7 @@ def _startup_sheets(report: dict[str, Any]) -> list[Sheet]:
     return [Sheet("Starting", ["command", "best", "all"], rows)]
 
 
-def _verdict_sheet(verdicts: list[dict[str, Any]]) -> Sheet:
+def _verdict_sheet(verdicts: list[dict[str, Any]], where: str) -> Sheet:
     rows = []
     for verdict in verdicts:
         show = (lambda x: f"{x:.1%}") if verdict["percent"] else (lambda x: f"{x:.3g}")
@@ -177,9 +240,8 @@ def _verdict_sheet(verdicts: list[dict[str, Any]]) -> Sheet:
         target = "" if verdict["target"] is None else f"{sign} {show(verdict['target'])}"
         word = {True: "met", False: "not met", None: ""}[verdict["met"]]
         rows.append([verdict["work"], verdict["what"], show(verdict["measured"]), target, word])
-    return Sheet(
-        "Targets, set for 2 CPU cores", ["work", "metric", "measured", "target", "verdict"], rows
-    )
+    columns = ["work", "metric", "found", "target", "verdict"]
+    return Sheet(f"Targets, set for {where}", columns, rows)
 
 
 def size_of(count: float) -> str:

@@ -71,16 +71,14 @@ def bodies(program: Program, one: Instruction) -> list[tuple[Computation, int]]:
     return [(program.computations[one.called(name)], 1)] if name else []
 
 
-def main_loop(program: Program) -> tuple[Computation, int]:
-    """The loop over iterations, and its number of trips: the one that moves most."""
+def main_loop(program: Program) -> Computation:
+    """The body of the loop over iterations: of all loops of the program, the one with most launches."""
     loops = [
-        (body, trips)
-        for computation in program.computations.values()
-        for one in computation.instructions.values()
+        program.computations[one.called("body")]
+        for one in program.entry.instructions.values()
         if one.opcode == "while"
-        for body, trips in bodies(program, one)
     ]
-    return max(loops, key=lambda loop: sum(x.bytes * x.times for x in launches(program, *loop)))
+    return max(loops, key=lambda body: sum(1 for _ in launches(program, body)))
 
 
 def _bytes(program: Program, computation: Computation, one: Instruction) -> float:
@@ -93,8 +91,10 @@ def _bytes(program: Program, computation: Computation, one: Instruction) -> floa
         return 2 * one.bytes
     if one.opcode == "dynamic-update-slice":
         return 2 * operands[1].bytes
-    if one.opcode.startswith(("copy-start", *_COLLECTIVES)):
-        return 2 * operands[0].bytes
+    if one.opcode.startswith(_COLLECTIVES):
+        return max(sum(operand.bytes for operand in operands), one.results[-1].bytes)
+    if one.opcode == "copy-start":
+        return operands[0].bytes + one.results[0].bytes
     results = one.results[:-1] if _has_workspace(one) else one.results
     return sum(operand.bytes for operand in operands) + sum(array.bytes for array in results)
 
@@ -102,7 +102,9 @@ def _bytes(program: Program, computation: Computation, one: Instruction) -> floa
 def _has_workspace(one: Instruction) -> bool:
     """Whether the last result of a library's function is its scratch memory."""
     last = one.results[-1] if one.results else None
-    return one.opcode == "custom-call" and len(one.results) > 1 and last is not None and last.dtype == "s8"
+    return (
+        one.opcode == "custom-call" and len(one.results) > 1 and last is not None and last.dtype == "s8"
+    )
 
 
 def _read(body: Computation, parameter: Instruction) -> float:
@@ -137,7 +139,10 @@ def _is_copy(program: Program, one: Instruction) -> bool:
 
 
 def _flops(program: Program, computation: Computation, one: Instruction) -> float:
-    """Floating-point operations of matrix products: a multiplication and an addition are two."""
+    """Floating-point operations of matrix products: a multiplication and an addition are two.
+
+    A sum counts as one, because products with few terms are compiled as sums.
+    """
     if one.opcode == "fusion":
         body = program.computations[one.called("calls")]
         return sum(_flops(program, body, each) for each in body.instructions.values())
@@ -145,6 +150,8 @@ def _flops(program: Program, computation: Computation, one: Instruction) -> floa
         kernel = computation.instructions[one.operands[1]].results[0].shape
         outputs = _labelled(one, kernel)
         return 2 * math.prod(one.results[0].shape) * math.prod(kernel) / outputs
+    if one.opcode == "reduce":
+        return 2 * math.prod(computation.instructions[one.operands[0]].results[0].shape)
     contracted = re.search(
         r'lhs_contracting_dim(?:ension)?s"?(?:=\{|:\[)([\d,"]*)', one.attributes.replace(" ", "")
     )

@@ -15,18 +15,20 @@ from efhc_jax.text.printing import print_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-SUITES = ("peers", "scaling", "startup")
+SUITES = ("peers", "scaling", "startup", "accelerators")
 
 
 @dataclass(frozen=True)
 class Bench:
     """Measure the speed against PyTorch, NumPy and the limits of the machine, and for growing sizes.
 
-    It needs a checkout of the project and an otherwise idle machine.
+    It needs a checkout of the project and an otherwise idle machine. The suite accelerators compiles for
+    GPUs and TPUs that need not be there, counts what they would do, and measures on a GPU if there is one.
     """
 
-    suite: Literal["all", "peers", "scaling", "startup"] = "all"
-    """peers: other implementations (needs PyTorch); scaling: larger problems; startup: time to start."""
+    suite: Literal["all", "peers", "scaling", "startup", "accelerators"] = "all"
+    """peers: other implementations (needs PyTorch); scaling: larger problems; startup: time to start;
+    accelerators: the programs of GPUs and TPUs (needs `scripts/compilers`)."""
     out: Folder = Path("out/bench")
     """Folder for the results: a JSON, Markdown and PNG file per suite."""
     quick: bool = False

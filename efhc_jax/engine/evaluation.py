@@ -17,6 +17,8 @@ from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, logits_of_all, normalise
 
+CHUNKS_TOGETHER = 4  # of the images that a model takes at once, on accelerators
+
 
 @functools.partial(jax.jit, static_argnames="spec")
 @in_full_precision
@@ -86,10 +88,23 @@ def _accuracy_and_loss(
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """Accuracy and mean loss of each row on the test images, chunk by chunk.
 
-    If the last chunk would be shorter, it begins earlier and leaves out what was already counted.
+    Accelerators take larger chunks than a CPU, whose cache they would not fit.
     """
+    several = CHUNKS_TOGETHER * model.images_at_once
+    return jax.lax.platform_dependent(
+        rows,
+        test,
+        cpu=functools.partial(_in_chunks, model, model.images_at_once),
+        default=functools.partial(_in_chunks, model, several),
+    )
+
+
+def _in_chunks(
+    model: Model, at_once: int, rows: Array, test: Samples
+) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
+    """If the last chunk would be shorter, it begins earlier and leaves out what was already counted."""
     total = len(test.labels)
-    at_once = min(model.images_at_once, total)
+    at_once = min(at_once, total)
 
     def sums(first: Array) -> tuple[Array, Array]:
         begin = jnp.minimum(first, total - at_once)

@@ -24,7 +24,7 @@ from efhc_jax.engine.values import RunValues
 from efhc_jax.network.dynamics.base import Dynamics, Memory, Snapshot, first_memory
 from efhc_jax.randomness.draws import draw_coins, draw_models, draw_samples
 
-_UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
+UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
 
 
 class Spec(NamedTuple):
@@ -132,7 +132,7 @@ def advance(
 
         drawn = (iterations, sample(iterations), coin(iterations), rates(iterations))
         begin = (progress, spending)
-        (progress, spending), recorded = jax.lax.scan(body, begin, drawn, unroll=_UNROLL)
+        (progress, spending), recorded = jax.lax.scan(body, begin, drawn, unroll=UNROLL)
         return progress, spending, unpack(recorded)
 
     return spread(spec.layout, one)((runs, progress, spending), (first, train))

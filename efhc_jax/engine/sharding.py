@@ -154,7 +154,7 @@ def _by_rows(layout: Layout, one: Callable[..., Any], runs: Any, shared: Any = (
     """The compiler partitions the program along the devices, as its arguments are."""
     found = jax.vmap(lambda runs: one(*runs, *shared), spmd_axis_name="runs")(runs)
     return jax.tree.map(
-        lambda leaf: jax.lax.with_sharding_constraint(leaf, _sharding(layout, leaf)), found
+        lambda leaf: jax.lax.with_sharding_constraint(leaf, sharding_of(layout, leaf)), found
     )
 
 
@@ -191,10 +191,10 @@ def place_runs(layout: Layout, tree: Any) -> Any:
     """Stacked arrays, placed on the accelerators of their runs."""
     if layout.mesh is None:
         return jax.device_put(tree)
-    return jax.tree.map(lambda leaf: _place(_sharding(layout, leaf), leaf), tree)
+    return jax.tree.map(lambda leaf: _place(sharding_of(layout, leaf), leaf), tree)
 
 
-def _sharding(layout: Layout, leaf: Any) -> NamedSharding:
+def sharding_of(layout: Layout, leaf: Any) -> NamedSharding:
     """Sharding of an array with the runs along its first axis."""
     assert layout.mesh is not None
     for axis in (1, 2):  # 2 for models per budget

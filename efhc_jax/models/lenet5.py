@@ -24,6 +24,7 @@ from efhc_jax.models.cross_entropy import cross_entropy
 from efhc_jax.models.properties import Properties
 
 _KERNEL = 5
+_FOUR = ((0, 0), (0, 1), (1, 0), (1, 1))  # outputs that are pooled
 _FEW = 1000  # weights of a dense layer that is a sum in any case
 _BACKGROUND = -PIXEL_MEAN / PIXEL_STD  # a black pixel after normalisation
 
@@ -59,41 +60,39 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         kernels = [piece.reshape(shape) for piece, shape in zip(pieces[::2], layers, strict=True)]
         return [(kernel, bias[:, None]) for kernel, bias in zip(kernels, pieces[1::2], strict=True)]
 
-    def from_patches(
-        row: Float[Array, "parameter"], patches: Array, second_layer: Callable[[_Layer, _Image], _Image]
-    ) -> Float[Array, "class batch"]:
-        """The network, from the patches of the first layer."""
-        first, second, *dense, last = layers_of(row)
-        x = second_layer(second, _mean_pool(jnp.tanh(_apply(first, patches))))
-        x = x.reshape(-1, x.shape[-1])
-        for layer in dense:
-            x = jnp.tanh(_dense(layer, x))
-        return _dense(last, x)
-
     def logits(
         row: Float[Array, "parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "batch class"]:
-        first, second, *dense, last = layers_of(row)
+        first, second, *dense = layers_of(row)
         x = _tiled(first, _space_to_depth(_frame(images), 4), 4)
-        x = _tiled(second, x, 2)
-        x = x.reshape(-1, x.shape[-1])
-        for layer in dense:
-            x = _tanh(_dense(layer, x))
-        return _dense(last, x).T
+        return _dense_layers(dense, _tiled(second, x, 2), _tanh).T
 
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
         """On a CPU one model at a time, so that activations stay in the cache."""
 
-        def at_once(rows: Array, patches: Array) -> Array:
-            return jax.vmap(lambda row: from_patches(row, patches, _at_once).T)(rows)
+        def at_once(rows: Array, frame: Array) -> Array:
+            patches = _patches_of_pairs(frame)
 
-        def in_turn(rows: Array, patches: Array) -> Array:
-            return jax.lax.map(lambda row: from_patches(row, patches, _line_by_line).T, rows)
+            def scores(row: Array) -> Array:
+                first, second, *dense = layers_of(row)
+                x = _space_to_depth(_from_pairs(first, patches), 2)
+                return _dense_layers(dense, _tiled(second, x, 2)).T
 
-        patches = _patches(_frame(images))
-        return jax.lax.platform_dependent(rows, patches, cpu=in_turn, default=at_once)
+            return jax.vmap(scores)(rows)
+
+        def in_turn(rows: Array, frame: Array) -> Array:
+            patches = _patches(frame)
+
+            def scores(row: Array) -> Array:
+                first, second, *dense = layers_of(row)
+                x = _mean_pool(jnp.tanh(_apply(first, patches)))
+                return _dense_layers(dense, _line_by_line(second, x)).T
+
+            return jax.lax.map(scores, rows)
+
+        return jax.lax.platform_dependent(rows, _frame(images), cpu=in_turn, default=at_once)
 
     size = int(ends[-1])
     return Model(
@@ -128,13 +127,8 @@ def _apply(
     return (kernels @ patches.reshape(len(patches), -1) + bias).reshape(-1, *shape)
 
 
-def _at_once(layer: _Layer, x: _Image) -> _Smaller:
-    """A convolution, tanh and pooling."""
-    return _mean_pool(jnp.tanh(_apply(layer, _patches(x))))
-
-
 def _line_by_line(layer: _Layer, x: _Image) -> _Smaller:
-    """The same, one line of the pooled image at a time, so that its patches fit a CPU's cache.
+    """A convolution, tanh and pooling, a line at a time, so that its patches fit a CPU's cache.
 
     The lines of the image come first, and each point is stored with the four to its right, so that the
     patches of a line are five consecutive lines.
@@ -160,9 +154,41 @@ def _line_by_line(layer: _Layer, x: _Image) -> _Smaller:
     return jnp.moveaxis(jax.lax.map(pooled, jnp.arange(height // 2)), 0, 1)
 
 
-def _dense(
-    layer: _Layer, x: Float[Array, "input batch"]
+def _patches_of_pairs(
+    frame: Float[Array, "1 32 32 batch"],
+) -> Float[Array, "1 25 4 14 14 batch"]:
+    """The patches of a 5×5 convolution, with the four outputs that are pooled along an axis."""
+    points = range(_KERNEL)
+    patches = [
+        jnp.stack(
+            [frame[0, down + y : down + y + 28 : 2, right + x : right + x + 28 : 2] for y, x in _FOUR]
+        )
+        for down in points
+        for right in points
+    ]
+    return jnp.stack(patches)[None]
+
+
+def _from_pairs(
+    layer: _Layer, patches: Float[Array, "1 25 4 height width batch"]
+) -> Float[Array, "output height width batch"]:
+    """A convolution of the frame, tanh and pooling, as sums, which compilers fuse into one kernel."""
+    kernels, bias = layer
+    kernels, bias = (each.reshape(*each.shape, 1, 1, 1, 1) for each in (kernels, bias))
+    return jnp.tanh(jnp.sum(kernels * patches, axis=1) + bias[:, 0]).sum(1) / 4
+
+
+def _dense_layers(
+    layers: list[_Layer], x: _Image, activation: Callable[[Array], Array] = jnp.tanh
 ) -> Float[Array, "output batch"]:
+    """Dense layers of an image, with an activation between them."""
+    x = x.reshape(-1, x.shape[-1])
+    for layer in layers[:-1]:
+        x = activation(_dense(layer, x))
+    return _dense(layers[-1], x)
+
+
+def _dense(layer: _Layer, x: Float[Array, "input batch"]) -> Float[Array, "output batch"]:
     """A dense layer.
 
     A product with few columns is written as a sum, which compilers fuse with the operations around it. Its

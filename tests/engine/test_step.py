@@ -189,9 +189,7 @@ def test_one_device_is_plain_sgd(x64, tiny):
     for k in range(5):
         image, label = jnp.asarray(tiny.train_images[k]), jnp.asarray(tiny.train_labels[k])
         network = network_of(alone)
-        inputs = inputs_of(
-            rules, values, k, network, image[None, None], label[None, None], jnp.zeros(1)
-        )
+        inputs = inputs_of(rules, values, k, network, image[None, None], label[None, None], jnp.zeros(1))
         state, info = step(rules, values, state, inputs)
         a, b, c = LEARNING_RATE
         pixels = oracle.normalise(image.reshape(1, -1))
