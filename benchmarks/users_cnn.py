@@ -14,7 +14,7 @@ NAME = "cnn"
 
 
 class CNN(nnx.Module):
-    """Two 3×3 convolutions with 16 and 32 kernels, each with ReLU and max pooling, and two dense layers."""
+    """Two 3×3 convolutions with 16 and 32 kernels, ReLU and max pooling, and two dense layers."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.first = nnx.Conv(1, 16, (3, 3), rngs=rngs)
@@ -23,6 +23,7 @@ class CNN(nnx.Module):
         self.last = nnx.Linear(64, 10, rngs=rngs)
 
     def __call__(self, images: jax.Array) -> jax.Array:
+        """Scores of images (batch, 28, 28)."""
         x = images[..., None]
         for convolution in (self.first, self.second):
             x = nnx.max_pool(nnx.relu(convolution(x)), (2, 2), (2, 2))

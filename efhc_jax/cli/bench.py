@@ -23,7 +23,7 @@ class Bench:
     """Measure the speed against PyTorch, NumPy and the limits of the machine, and for growing sizes.
 
     It needs a checkout of the project and an otherwise idle machine. The suite accelerators compiles for
-    GPUs and TPUs that need not be there, counts what they would do, and measures on a GPU if there is one.
+    GPUs and TPUs that need not be there, counts what they would do, and measures if there is one.
     """
 
     suite: Literal["all", "peers", "scaling", "startup", "accelerators"] = "all"

@@ -1,7 +1,8 @@
 """Distance of each model from its last broadcast: e_i = n^(-1/q)·‖w_i − ŵ_i‖_q.
 
-It is computed in two parts. The sum over parameters belongs to the update, which has W and Ŵ at hand; what
-is left for each device belongs to the decision that compares it, so that it needs no kernel of its own.
+It is computed in two parts. The sum over parameters belongs to the update, which has W and Ŵ at hand;
+what is left for each device belongs to the decision that compares it, so that it needs no kernel of its
+own.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def mix(
     """The product P·W.
 
     For few devices it is written in a way that the compiler fuses with the following operations, so that
-    they share one pass over W: as a sum of models on a CPU, and as a reduction on accelerators, where each
-    term of such a sum would be a kernel that copies a model.
+    they share one pass over W: as a sum of models on a CPU, and as a reduction on accelerators, where
+    each term of such a sum would be a kernel that copies a model.
     """
     if len(weights) > _FUSED:
         return _as_product(transition, weights)

@@ -128,7 +128,7 @@ def advance(
                 time = info.transmission_time
                 spending = spend(spending, budgets, time, iteration, state.weights, rest)
             recorded = pack(record(Iteration(sample, inputs, info, state)))
-            return (Progress(state._replace(**_settled(state)), memory), spending), recorded
+            return (Progress(_settled(state), memory), spending), recorded
 
         drawn = (iterations, sample(iterations), coin(iterations), rates(iterations))
         begin = (progress, spending)
@@ -138,8 +138,8 @@ def advance(
     return spread(spec.layout, one)((runs, progress, spending), (first, train))
 
 
-def _settled(state: State) -> dict[str, Array]:
-    """W and Ŵ, complete before the next iteration begins.
+def _settled(state: State) -> State:
+    """The state, with W and Ŵ complete before the next iteration begins.
 
     Otherwise a GPU's program computes parts of an iteration again in the next one, from models that then
     have to be kept: it copies W.
@@ -150,4 +150,4 @@ def _settled(state: State) -> dict[str, Array]:
         cpu=lambda *models: models,
         default=lambda *models: jax.lax.optimization_barrier(models),
     )
-    return {"weights": weights, "last_broadcast": last_broadcast}
+    return state._replace(weights=weights, last_broadcast=last_broadcast)

@@ -119,7 +119,8 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     choice = _decide(rules.policies, run, now, state.memories)
 
     # Event 1: a new link is used even if neither end fires.
-    before = inputs.network.previous if state.adjacency is None else state.adjacency
+    before = state.adjacency if inputs.network.previous is None else inputs.network.previous
+    assert before is not None
     known = jnp.where(choice.uses_new_links, before, adjacency)
     links = used_links(adjacency, known, choice.fired, neighbors) & ~choice.coordinated
 

@@ -12,8 +12,8 @@ def cross_entropy(
 ) -> Float[Array, "batch"]:
     """−log softmax(s)_y = log Σ_c exp(s_c) − s_y.
 
-    The score of the label is selected by comparison, because the gradient of an index is a scatter, which
-    compilers do not fuse.
+    The score of the label is selected by comparison, because the gradient of an index is a scatter,
+    which compilers do not fuse.
 
     Example:
         >>> cross_entropy(jnp.array([[2.0, 2.0]]), jnp.array([0])).tolist()

@@ -33,6 +33,7 @@ PROPERTIES = Properties(convex=False, in_words="is a neural network", lowest_los
 
 _Layer = tuple[Float[Array, "output input"], Float[Array, "output 1"]]  # kernels or weights, and bias
 _Image = Float[Array, "channel height width batch"]
+_Squares = Float[Array, "square_channel square_row square_column batch"]
 _Smaller = Float[Array, "output smaller_height smaller_width batch"]
 
 
@@ -179,8 +180,8 @@ def _from_pairs(
 
 
 def _dense_layers(
-    layers: list[_Layer], x: _Image, activation: Callable[[Array], Array] = jnp.tanh
-) -> Float[Array, "output batch"]:
+    layers: list[tuple[Array, Array]], x: _Image, activation: Callable[[Array], Array] = jnp.tanh
+) -> Float[Array, "score batch"]:
     """Dense layers of an image, with an activation between them."""
     x = x.reshape(-1, x.shape[-1])
     for layer in layers[:-1]:
@@ -191,8 +192,8 @@ def _dense_layers(
 def _dense(layer: _Layer, x: Float[Array, "input batch"]) -> Float[Array, "output batch"]:
     """A dense layer.
 
-    A product with few columns is written as a sum, which compilers fuse with the operations around it. Its
-    gradient for one sample is then an outer product, which the update computes as it goes.
+    A small product is written as a sum, which compilers fuse with the operations around it. Its gradient
+    for one sample is then an outer product, which the update computes as it goes.
     """
     weights, bias = layer
     if x.shape[1] == 1 or weights.size <= _FEW:
@@ -200,15 +201,17 @@ def _dense(layer: _Layer, x: Float[Array, "input batch"]) -> Float[Array, "outpu
     return weights @ x + bias
 
 
-def _space_to_depth(x: _Image, tile: int) -> _Image:
-    """Squares of pixels as channels (channel, row in the square, column in it), at a lower resolution."""
+def _space_to_depth(x: _Image, tile: int) -> _Squares:
+    """Squares of pixels as channels (channel, row in the square, column in it)."""
     channels, height, width, batch = x.shape
     squares = x.reshape(channels, height // tile, tile, width // tile, tile, batch)
     squares = jnp.moveaxis(squares, (2, 4), (1, 2))
     return squares.reshape(-1, height // tile, width // tile, batch)
 
 
-def _tiled(layer: _Layer, x: _Image, tile: int) -> _Image:
+def _tiled(
+    layer: _Layer, x: _Squares, tile: int
+) -> Float[Array, "pooled_channel pooled_row pooled_column batch"]:
     """A convolution, tanh and pooling of an image in squares (`_space_to_depth`), a square at a time.
 
     A 5×5 convolution of pixels is one of s×s squares, with s = (tile + 4) / tile: each square of outputs
@@ -254,7 +257,7 @@ def _shifted_kernels(
 def _product(
     kernels: Float[Array, "output input"], patches: Float[Array, "input point"]
 ) -> Float[Array, "output point"]:
-    """Kernels times patches; the gradient of the kernels is computed first, after which patches are free."""
+    """Kernels times patches. Their gradient comes first, after which the patches are not needed."""
     return kernels @ patches
 
 
@@ -273,7 +276,7 @@ _product.defvjp(_product_forward, _product_backward)
 
 @jax.custom_jvp
 def _tanh(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """tanh with the derivative 1/cosh², from its argument: its values need not be kept."""
+    """Tanh with the derivative 1/cosh², from its argument: its values need not be kept."""
     return jnp.tanh(z)
 
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import pytest
 from jaxtyping import TypeCheckError
 
-from efhc_jax.engine.mixing import mix
 from efhc_jax.engine.deviation import normalised_distance
+from efhc_jax.engine.mixing import mix
 
 
 def test_a_wrong_shape_is_an_error():

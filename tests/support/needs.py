@@ -1,6 +1,6 @@
 """What some tests need beyond Python and pip, and what becomes of them where it is missing.
 
-Such a test is marked `full_data`, `browser` or `torch`, and skipped where that is not installed. The end
+Such a test is marked `full_data`, `browser`, `torch` or `compilers`, and skipped where that is not installed. The end
 of the output counts the skipped tests by reason. With `--no-skips`, as in CI, a run with a skipped test
 fails, whatever the reason.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from benchmarks.accelerators import compilers
 from browser import PROGRAM
 from efhc_jax.data import fashion_mnist
 from efhc_jax.errors import DataError
@@ -40,6 +41,9 @@ NEEDS = {
     "torch": Need(
         'needs PyTorch (pip install -e ".[bench]")',
         lambda: importlib.util.find_spec("torch") is not None,
+    ),
+    "compilers": Need(
+        "needs the compilers for accelerators (scripts/compilers)", compilers.are_installed
     ),
 }
 

@@ -86,8 +86,8 @@ class Dynamics(NamedTuple):
         links: function from the settings to all links, instead of those of the experiment's graph.
         graphs: the only graphs that it can be combined with; None for all.
         problem: function from the memory to what is wrong with the run, in words, or an empty text.
-        fixed: whether the network is the same in all iterations; what depends on it alone is then computed
-            once.
+        fixed: whether the network is the same in all iterations; what depends on it alone is then
+            computed once.
     """
 
     at: Callable[[NetworkValues, Any, Memory, Int[Array, ""]], tuple[Snapshot, Memory]]
