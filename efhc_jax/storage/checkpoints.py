@@ -19,7 +19,7 @@ import numpy as np
 from efhc_jax.errors import DataError, first_line
 from efhc_jax.storage.identity import differences
 
-FORMAT = 5  # version of the layout of a checkpoint
+FORMAT = 6  # version of the layout of a checkpoint
 _MOST_REASON = 200  # characters of an error of the storage layer in a message
 _REASONS = [os.strerror(number) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES)]
 

@@ -8,11 +8,11 @@ fails, whatever the reason.
 import importlib.util
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from benchmarks.accelerators import compilers
 from browser import PROGRAM
 from efhc_jax.data import fashion_mnist
 from efhc_jax.errors import DataError
@@ -43,7 +43,8 @@ NEEDS = {
         lambda: importlib.util.find_spec("torch") is not None,
     ),
     "compilers": Need(
-        "needs the compilers for accelerators (scripts/compilers)", compilers.are_installed
+        "needs the compilers for accelerators (scripts/compilers)",
+        lambda: any((Path(__file__).parents[2] / ".compilers").glob("installed-*")),
     ),
 }
 
