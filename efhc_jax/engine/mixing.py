@@ -17,7 +17,6 @@ from efhc_jax.engine.sharding import on_own_rows
 from efhc_jax.network.slots import behind_slots
 
 _WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as sums
-_BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
 
 Neighbors = Int[Array, "device slot"] | None
 
@@ -92,7 +91,8 @@ def mix_neighbors(
 ) -> Float[Array, "device *parameters"]:
     """P·W over neighbour lists: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device in slot s.
 
-    A few devices are mixed at a time, so that the gathered models stay in the cache.
+    The sums are written out slot by slot: the compiler then reads the models where they are, and fuses
+    all slots with the following operations into one pass that writes W once.
 
     Args:
         link_weights: p_is.
@@ -101,27 +101,10 @@ def mix_neighbors(
         everyone: the models of all devices, if `weights` has only some of them.
     """
     others = weights if everyone is None else everyone
-    devices = len(weights)
-    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
-    blocks = -(-devices // together)
-    block = -(-devices // blocks)
-
-    def one(own: Array, shares: Array, behind: Array) -> Array:
-        near = (shares[slot] * others[behind[slot]] for slot in range(len(behind)))
-        return functools.reduce(operator.add, near, (1 - shares.sum()) * own)
-
-    def mix_block(number: Array, mixed: Array) -> Array:
-        # The last block overlaps the one before, so that W is neither cut nor joined.
-        first = jnp.minimum(number * block, devices - block)
-        some = (
-            jax.lax.dynamic_slice_in_dim(each, first, block)
-            for each in (weights, link_weights, neighbors)
-        )
-        return jax.lax.dynamic_update_slice_in_dim(mixed, jax.vmap(one)(*some), first, axis=0)
-
-    if blocks == 1:
-        return jax.vmap(one)(weights, link_weights, neighbors)
-    return jax.lax.fori_loop(0, blocks, mix_block, jnp.empty_like(weights))
+    slots = range(neighbors.shape[1])
+    rest = 1 - functools.reduce(operator.add, (link_weights[:, slot] for slot in slots))
+    near = (for_each(link_weights[:, slot], weights) * others[neighbors[:, slot]] for slot in slots)
+    return functools.reduce(operator.add, near, for_each(rest, weights) * weights)
 
 
 def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
@@ -153,5 +136,26 @@ def average(
         return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
     link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
     mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
-    mixed = mixing(link_weights, weights, neighbors)
-    return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)
+    # Links that are not in use lead to the device itself: its model is read anyway.
+    oneself = jnp.arange(len(weights), dtype=neighbors.dtype)[:, None]
+    mixed = mixing(link_weights, weights, jnp.where(used, neighbors, oneself))
+    return jnp.where(coordinated, _mean_if(coordinated, weights), mixed)
+
+
+def _mean_if(
+    wanted: Bool[Array, ""], weights: Float[Array, "device *parameters"]
+) -> Float[Array, "*parameters"]:
+    """The mean of all models; a CPU computes it only if some run of the batch wants it."""
+
+    def always(wanted: Array, weights: Array) -> Array:
+        return jnp.mean(weights, axis=0)
+
+    def one_turn_or_none(wanted: Array, weights: Array) -> Array:
+        # Unlike a condition, a loop is skipped in a batch, too. Its body depends on the turn, or the
+        # compiler would compute the mean before the loop.
+        def turn(number: Array, _: Array) -> Array:
+            return jnp.mean(jnp.where(number == 0, weights, 0), axis=0)
+
+        return jax.lax.fori_loop(0, wanted.astype(jnp.int32), turn, jnp.zeros_like(weights[0]))
+
+    return jax.lax.platform_dependent(wanted, weights, cpu=one_turn_or_none, default=always)
