@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +15,15 @@ from jax.sharding import Mesh
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 
 from efhc_jax.engine.sharding import on_own_rows
-from efhc_jax.network.slots import behind_slots
+from efhc_jax.network.slots import Neighbors, behind_slots, of_rows, sum_of_slots
+from efhc_jax.network.split_lists import SplitLists, sums_of_further, taken
 
 _WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as sums
 
-Neighbors = Int[Array, "device slot"] | None
-
 
 def metropolis_weights(
-    adjacency: Shaped[ArrayLike, "device slot"] | list[list[int]], neighbors: Neighbors = None
-) -> Float[Array, "device slot"]:
+    adjacency: Shaped[ArrayLike, "row slot"] | list[list[int]], neighbors: Neighbors = None
+) -> Float[Array, "row slot"]:
     """Metropolis weights of each physical link, from the degrees of its ends; 0 without a link.
 
     β_ij = min(1 / (1 + d_i), 1 / (1 + d_j))
@@ -34,8 +34,9 @@ def metropolis_weights(
         [0.0, 0.3333333432674408, 0.0]
     """
     adjacency = jnp.asarray(adjacency, bool)
-    own = 1 / (1 + adjacency.sum(1))
-    return jnp.where(adjacency, jnp.minimum(own[:, None], behind_slots(own, neighbors)), 0)
+    own = 1 / (1 + sum_of_slots(adjacency, neighbors))
+    least = jnp.minimum(of_rows(own, neighbors), behind_slots(own, neighbors))
+    return jnp.where(adjacency, least, 0)
 
 
 def transition_matrix(
@@ -91,20 +92,39 @@ def mix_neighbors(
 ) -> Float[Array, "device *parameters"]:
     """P·W over neighbour lists: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device in slot s.
 
-    The sums are written out slot by slot: the compiler then reads the models where they are, and fuses
-    all slots with the following operations into one pass that writes W once.
-
     Args:
         link_weights: p_is.
         weights: the models of these devices.
         neighbors: the devices in the slots.
         everyone: the models of all devices, if `weights` has only some of them.
     """
-    others = weights if everyone is None else everyone
-    slots = range(neighbors.shape[1])
-    rest = 1 - functools.reduce(operator.add, (link_weights[:, slot] for slot in slots))
-    near = (for_each(link_weights[:, slot], weights) * others[neighbors[:, slot]] for slot in slots)
+    # Written out, because compilers do not fuse a reduction over slots with what follows.
+    rest = 1 - functools.reduce(operator.add, (column for column in link_weights.T))
+    near = _weighted_models(link_weights, weights if everyone is None else everyone, neighbors)
     return functools.reduce(operator.add, near, for_each(rest, weights) * weights)
+
+
+def _weighted_models(link_weights: Array, weights: Array, neighbors: Array) -> Iterator[Array]:
+    """p_is·w_j of all rows, slot by slot.
+
+    Written out, so that the compiler reads the models where they are, and fuses all slots with the
+    following operations into one pass that writes W once.
+    """
+    for slot in range(neighbors.shape[1]):
+        yield for_each(link_weights[:, slot], weights) * weights[neighbors[:, slot]]
+
+
+def _mix_further(
+    link_weights: Float[Array, "further slot"],
+    weights: Float[Array, "device *parameters"],
+    neighbors: Int[Array, "further slot"],
+    lists: SplitLists,
+) -> Float[Array, "device *parameters"]:
+    """The part of P·W of further rows: Σ_s p_is·(w_j − w_i) over their slots."""
+    near = functools.reduce(operator.add, _weighted_models(link_weights, weights, neighbors))
+    models, shares = sums_of_further(near, lists), sums_of_further(link_weights.sum(1), lists)
+    shares = taken(shares, lists.sums)
+    return taken(models, lists.sums) - for_each(shares, weights) * weights
 
 
 def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
@@ -115,8 +135,8 @@ def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
 
 def average(
     weights: Float[Array, "device *parameters"],
-    adjacency: Bool[Array, "device slot"],
-    used: Bool[Array, "device slot"],
+    adjacency: Bool[Array, "row slot"],
+    used: Bool[Array, "row slot"],
     coordinated: Bool[Array, ""],
     neighbors: Neighbors = None,
     rows: Mesh | None = None,
@@ -135,11 +155,28 @@ def average(
         transition = transition_matrix(adjacency, used)
         return mix(jnp.where(coordinated, 1 / len(weights), transition), weights)
     link_weights = jnp.where(used, metropolis_weights(adjacency, neighbors), 0)
-    mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
-    # Links that are not in use lead to the device itself: its model is read anyway.
-    oneself = jnp.arange(len(weights), dtype=neighbors.dtype)[:, None]
-    mixed = mixing(link_weights, weights, jnp.where(used, neighbors, oneself))
+    mixed = _mix_lists(link_weights, weights, used, neighbors, rows)
     return jnp.where(coordinated, _mean_if(coordinated, weights), mixed)
+
+
+def _mix_lists(
+    link_weights: Float[Array, "row slot"],
+    weights: Float[Array, "device *parameters"],
+    used: Bool[Array, "row slot"],
+    neighbors: Int[Array, "device slot"] | SplitLists,
+    rows: Mesh | None,
+) -> Float[Array, "device *parameters"]:
+    """P·W over neighbour lists, split or not."""
+    devices = len(weights)
+    oneself = of_rows(jnp.arange(devices, dtype=jnp.int32), neighbors)
+    behind = neighbors.neighbors if isinstance(neighbors, SplitLists) else neighbors
+    # Links that are not in use lead to the device itself, whose model is read anyway.
+    behind = jnp.where(used, behind, oneself)
+    mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
+    mixed = mixing(link_weights[:devices], weights, behind[:devices])
+    if not isinstance(neighbors, SplitLists):
+        return mixed
+    return mixed + _mix_further(link_weights[devices:], weights, behind[devices:], neighbors)
 
 
 def _mean_if(
