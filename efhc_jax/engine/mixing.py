@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +16,16 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 
 from efhc_jax.engine.deviation import for_each
 from efhc_jax.engine.sharding import on_own_rows
-from efhc_jax.network.slots import behind_slots
+from efhc_jax.network.slots import Neighbors, behind_slots, of_rows, sum_of_slots
+from efhc_jax.network.split_lists import SplitLists, sums_of_further, taken
 
 _WRITTEN_OUT = 16  # devices up to which a CPU computes the product with P as a sum
 _FUSED = 31  # devices up to which accelerators compute it as a reduction; XLA fuses no longer ones
-_BYTES_TOGETHER = 4 * 2**20  # of models that are mixed at a time over neighbour lists
-
-Neighbors = Int[Array, "device slot"] | None
 
 
 def metropolis_weights(
-    adjacency: Shaped[ArrayLike, "device slot"] | list[list[int]], neighbors: Neighbors = None
-) -> Float[Array, "device slot"]:
+    adjacency: Shaped[ArrayLike, "row slot"] | list[list[int]], neighbors: Neighbors = None
+) -> Float[Array, "row slot"]:
     """Metropolis weights of each physical link, from the degrees of its ends; 0 without a link.
 
     β_ij = min(1 / (1 + d_i), 1 / (1 + d_j))
@@ -37,8 +36,9 @@ def metropolis_weights(
         [0.0, 0.3333333432674408, 0.0]
     """
     adjacency = jnp.asarray(adjacency, bool)
-    own = 1 / (1 + adjacency.sum(1))
-    return jnp.where(adjacency, jnp.minimum(own[:, None], behind_slots(own, neighbors)), 0)
+    own = 1 / (1 + sum_of_slots(adjacency, neighbors))
+    least = jnp.minimum(of_rows(own, neighbors), behind_slots(own, neighbors))
+    return jnp.where(adjacency, least, 0)
 
 
 def transition_matrix(
@@ -98,36 +98,39 @@ def mix_neighbors(
 ) -> Float[Array, "device *parameters"]:
     """P·W over neighbour lists: (1 − Σ_s p_is)·w_i + Σ_s p_is·w_j, with j the device in slot s.
 
-    A few devices are mixed at a time, so that the gathered models stay in the cache.
-
     Args:
         link_weights: p_is.
         weights: the models of these devices.
         neighbors: the devices in the slots.
         everyone: the models of all devices, if `weights` has only some of them.
     """
-    others = weights if everyone is None else everyone
-    devices = len(weights)
-    together = max(1, _BYTES_TOGETHER // (weights[0].size * weights.dtype.itemsize))
-    blocks = -(-devices // together)
-    block = -(-devices // blocks)
+    # Written out, because compilers do not fuse a reduction over slots with what follows.
+    rest = 1 - functools.reduce(operator.add, (column for column in link_weights.T))
+    near = _weighted_models(link_weights, weights if everyone is None else everyone, neighbors)
+    return functools.reduce(operator.add, near, for_each(rest, weights) * weights)
 
-    def one(own: Array, shares: Array, behind: Array) -> Array:
-        near = (shares[slot] * others[behind[slot]] for slot in range(len(behind)))
-        return functools.reduce(operator.add, near, (1 - shares.sum()) * own)
 
-    def mix_block(number: Array, mixed: Array) -> Array:
-        # The last block overlaps the one before, so that W is neither cut nor joined.
-        first = jnp.minimum(number * block, devices - block)
-        some = (
-            jax.lax.dynamic_slice_in_dim(each, first, block)
-            for each in (weights, link_weights, neighbors)
-        )
-        return jax.lax.dynamic_update_slice_in_dim(mixed, jax.vmap(one)(*some), first, axis=0)
+def _weighted_models(link_weights: Array, weights: Array, neighbors: Array) -> Iterator[Array]:
+    """p_is·w_j of all rows, slot by slot.
 
-    if blocks == 1:
-        return jax.vmap(one)(weights, link_weights, neighbors)
-    return jax.lax.fori_loop(0, blocks, mix_block, jnp.empty_like(weights))
+    Written out, so that the compiler reads the models where they are, and fuses all slots with the
+    following operations into one pass that writes W once.
+    """
+    for slot in range(neighbors.shape[1]):
+        yield for_each(link_weights[:, slot], weights) * weights[neighbors[:, slot]]
+
+
+def _mix_further(
+    link_weights: Float[Array, "further slot"],
+    weights: Float[Array, "device *parameters"],
+    neighbors: Int[Array, "further slot"],
+    lists: SplitLists,
+) -> Float[Array, "device *parameters"]:
+    """The part of P·W of further rows: Σ_s p_is·(w_j − w_i) over their slots."""
+    near = functools.reduce(operator.add, _weighted_models(link_weights, weights, neighbors))
+    models, shares = sums_of_further(near, lists), sums_of_further(link_weights.sum(1), lists)
+    shares = taken(shares, lists.sums)
+    return taken(models, lists.sums) - for_each(shares, weights) * weights
 
 
 def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
@@ -138,8 +141,8 @@ def _mix_own(link_weights: Array, weights: Array, neighbors: Array) -> Array:
 
 def average(
     weights: Float[Array, "device *parameters"],
-    link_weights: Float[Array, "device slot"],
-    used: Bool[Array, "device slot"],
+    link_weights: Float[Array, "row slot"],
+    used: Bool[Array, "row slot"],
     coordinated: Bool[Array, ""],
     neighbors: Neighbors = None,
     rows: Mesh | None = None,
@@ -157,6 +160,44 @@ def average(
     shares = jnp.where(used, link_weights, 0)
     if neighbors is None:
         return mix(jnp.where(coordinated, 1 / len(weights), _with_diagonal(shares)), weights)
+    mixed = _mix_lists(shares, weights, used, neighbors, rows)
+    return jnp.where(coordinated, _mean_if(coordinated, weights), mixed)
+
+
+def _mix_lists(
+    link_weights: Float[Array, "row slot"],
+    weights: Float[Array, "device *parameters"],
+    used: Bool[Array, "row slot"],
+    neighbors: Int[Array, "device slot"] | SplitLists,
+    rows: Mesh | None,
+) -> Float[Array, "device *parameters"]:
+    """P·W over neighbour lists, split or not."""
+    devices = len(weights)
+    oneself = of_rows(jnp.arange(devices, dtype=jnp.int32), neighbors)
+    behind = neighbors.neighbors if isinstance(neighbors, SplitLists) else neighbors
+    # Links that are not in use lead to the device itself, whose model is read anyway.
+    behind = jnp.where(used, behind, oneself)
     mixing = mix_neighbors if rows is None else on_own_rows(rows, _mix_own)
-    mixed = mixing(shares, weights, neighbors)
-    return jnp.where(coordinated, jnp.mean(weights, axis=0), mixed)
+    mixed = mixing(link_weights[:devices], weights, behind[:devices])
+    if not isinstance(neighbors, SplitLists):
+        return mixed
+    return mixed + _mix_further(link_weights[devices:], weights, behind[devices:], neighbors)
+
+
+def _mean_if(
+    wanted: Bool[Array, ""], weights: Float[Array, "device *parameters"]
+) -> Float[Array, "*parameters"]:
+    """The mean of all models; a CPU computes it only if some run of the batch wants it."""
+
+    def always(wanted: Array, weights: Array) -> Array:
+        return jnp.mean(weights, axis=0)
+
+    def one_turn_or_none(wanted: Array, weights: Array) -> Array:
+        # Unlike a condition, a loop is skipped in a batch, too. Its body depends on the turn, or the
+        # compiler would compute the mean before the loop.
+        def turn(number: Array, _: Array) -> Array:
+            return jnp.mean(jnp.where(number == 0, weights, 0), axis=0)
+
+        return jax.lax.fori_loop(0, wanted.astype(jnp.int32), turn, jnp.zeros_like(weights[0]))
+
+    return jax.lax.platform_dependent(wanted, weights, cpu=one_turn_or_none, default=always)

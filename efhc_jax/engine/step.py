@@ -19,7 +19,7 @@ from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model
 from efhc_jax.network.dynamics.base import Snapshot
 from efhc_jax.network.links import used_links
-from efhc_jax.network.slots import behind_slots
+from efhc_jax.network.slots import at_either_end
 from efhc_jax.policies.base import Policy, Situation, decide, first_memory
 from efhc_jax.resources.bandwidth import transmission_time, upload_time
 from efhc_jax.schedules.base import Timed, value_at
@@ -42,7 +42,7 @@ class State(NamedTuple):
     weights: Float[Array, "device *parameters"]  # W(k)
     last_broadcast: Float[Array, "device *parameters"]  # Ŵ(k)
     distance: Float[Array, "device"]  # of W(k) from Ŵ(k), which gives e(k)
-    adjacency: Bool[Array, "device slot"] | None  # A(k−1); None if the network tells
+    adjacency: Bool[Array, "row slot"] | None  # A(k−1); None if the network tells
     broadcasts: Int[Array, "device"]  # number of broadcasts so far
     memories: tuple[Any, ...]  # of the policies
 
@@ -59,7 +59,7 @@ class Inputs(NamedTuple):
 
     iteration: Int[Array, ""]  # k
     network: Snapshot
-    link_weights: Float[Array, "device slot"]  # β_ij of the network
+    link_weights: Float[Array, "row slot"]  # β_ij of the network
     images: UInt8[Array, "device batch height width"]
     labels: Int[Array, "device batch"]
     coin: Float[Array, "device"]  # uniform on [0, 1)
@@ -70,10 +70,10 @@ class Info(NamedTuple):
     """Diagnostics of iteration k. Those that a run does not record cost nothing."""
 
     fired: Bool[Array, "device"]  # v_i(k)
-    used_links: Bool[Array, "device slot"]  # v_ij(k)
+    used_links: Bool[Array, "row slot"]  # v_ij(k)
     deviation: Float[Array, "device"]  # e_i(k); not finite where a model is not
     transmission_time: Float[Array, ""]
-    new_links: Bool[Array, "device slot"]  # links used only because they are new (Event 1)
+    new_links: Bool[Array, "row slot"]  # links used only because they are new (Event 1)
     new_link_time: Float[Array, ""]  # their part of the transmission time
     gradient_norm: Float[Array, "device"]  # ‖g_i‖₂
     largest_gradient: Float[Array, "device"]  # ‖g_i‖∞
@@ -146,16 +146,16 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     time = jnp.where(
         choice.coordinated,
         upload_time(run.bandwidth, size),
-        transmission_time(links, adjacency, run.bandwidth, size),
+        transmission_time(links, adjacency, run.bandwidth, size, neighbors),
     )
-    by_nobody = ~(choice.fired[:, None] | behind_slots(choice.fired, neighbors))
+    by_nobody = ~at_either_end(choice.fired, neighbors)
     return new, Info(
         fired=choice.fired,
         used_links=links,
         deviation=now.deviation,
         transmission_time=time,
         new_links=links & by_nobody,
-        new_link_time=transmission_time(links & by_nobody, adjacency, run.bandwidth, size),
+        new_link_time=transmission_time(links & by_nobody, adjacency, run.bandwidth, size, neighbors),
         gradient_norm=jnp.sqrt(jnp.sum(gradient**2, axis=parameters_of(gradient))),
         largest_gradient=jnp.max(jnp.abs(gradient), axis=parameters_of(gradient)),
         train_loss=jnp.mean(loss),

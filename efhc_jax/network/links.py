@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxtyping import Array, ArrayLike, Bool, Int
+from jaxtyping import ArrayLike, Bool
 
-from efhc_jax.network.slots import behind_slots
+from efhc_jax.network.slots import Neighbors, at_either_end
 
 
 def used_links(
-    adjacency: Bool[ArrayLike, "... device slot"],
-    previous: Bool[ArrayLike, "... device slot"],
+    adjacency: Bool[ArrayLike, "... row slot"],
+    previous: Bool[ArrayLike, "... row slot"],
     fired: Bool[ArrayLike, "... device"],
-    neighbors: Int[Array, "device slot"] | None = None,
+    neighbors: Neighbors = None,
 ) -> Any:
     """Links that carry parameters now: an end fired, or the link is new (Events 1 and 2).
 
@@ -32,4 +32,4 @@ def used_links(
     before: Any = previous
     fires: Any = fired
     appeared = links & ~before
-    return links & (fires[..., :, None] | behind_slots(fires, neighbors) | appeared)
+    return links & (at_either_end(fires, neighbors) | appeared)

@@ -80,53 +80,50 @@ def geometric(settings: NetworkSettings, rng: np.random.Generator) -> Links:
     )
 
 
-class Degrees(NamedTuple):
-    """Degrees of a graph."""
-
-    mean: float
-    largest: int
-
-
-def expected_degrees(graph: str, settings: NetworkSettings, parameters: Any = None) -> Degrees | None:
-    """Approximate degrees of a graph, before it is drawn; None for a user's own topology.
+def expected_degrees(graph: str, settings: NetworkSettings, parameters: Any = None) -> np.ndarray | None:
+    """Approximate degrees (device,) of a graph before it is drawn; None for a user's own topology.
 
     In random graphs a degree is about normal, and the largest of m normal values is about √(2·ln m)
-    standard deviations above the mean.
+    standard deviations above the mean. In Barabási-Albert graphs, that of the i-th device is about
+    √(m/i) times the number of links of each device that joins.
 
     Raises:
         DataError: the graph file cannot be read.
 
     Example:
-        >>> expected_degrees("star", NetworkSettings(1000, 0.4, 0.4))
-        Degrees(mean=1.998, largest=999)
+        >>> expected_degrees("star", NetworkSettings(5, 0.4, 0.4))
+        array([4, 1, 1, 1, 1])
     """
     devices, connectivity = settings.devices, settings.connectivity
     others = devices - 1
     if not GRAPHS.is_built_in(graph):
         return None
     if graph == "file":
-        degrees = np.bincount(from_file(settings, np.random.default_rng()).ravel(), minlength=devices)
-        return Degrees(float(degrees.mean()), int(degrees.max()))
+        links = from_file(settings, np.random.default_rng())
+        return np.bincount(links.ravel(), minlength=devices)
     if graph in ("geometric", "erdos_renyi"):
         density = min(1.0, math.pi * connectivity**2 if graph == "geometric" else connectivity)
         mean = density * others
         spread = math.sqrt(2 * math.log(max(devices, 2)) * mean * (1 - density))
-        return Degrees(mean, min(others, math.ceil(mean + spread)))
-    powers = max(1, others.bit_length())
-    known: dict[str, tuple[float, int]] = {
-        "ring": (2.0, 2),
-        "complete": (others, others),
-        "star": (2 * others / devices, others),
-        "grid": (4.0, 4),
-        "exponential": (2 * powers, 2 * powers),
-    }
+        return _even_degrees(devices, mean, math.ceil(mean + spread))
+    if isinstance(parameters, BarabasiAlbert):
+        rank = np.arange(1, devices + 1)
+        return np.minimum(np.ceil(parameters.links * np.sqrt(devices / rank)).astype(int), others)
     if isinstance(parameters, WattsStrogatz):
         neighbors = parameters.neighbors
-        known[graph] = (neighbors, neighbors + math.ceil(math.log(devices)))
-    if isinstance(parameters, BarabasiAlbert):
-        known[graph] = (2 * parameters.links, math.ceil(parameters.links * math.sqrt(devices)))
-    mean, largest = known[graph]
-    return Degrees(min(mean, others), min(largest, others))
+        return _even_degrees(devices, float(neighbors), neighbors + math.ceil(math.log(devices)))
+    if graph == "star":
+        return np.append(others, np.ones(others, int))
+    powers = max(1, others.bit_length())
+    known = {"ring": 2, "complete": others, "grid": 4, "exponential": 2 * powers}
+    return _even_degrees(devices, float(known[graph]), known[graph])
+
+
+def _even_degrees(devices: int, mean: float, largest: int) -> np.ndarray:
+    """Equal degrees, except for one device that has the largest."""
+    degrees = np.full(devices, min(round(mean), devices - 1))
+    degrees[0] = min(largest, devices - 1)
+    return degrees
 
 
 def ring(settings: NetworkSettings, rng: np.random.Generator) -> Links:

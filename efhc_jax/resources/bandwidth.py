@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from efhc_jax.network.slots import Neighbors, sum_of_slots
+
 
 def bandwidths(
     devices: int, weak_devices: int, weak: float, strong: float, rng: np.random.Generator
@@ -22,17 +24,18 @@ def bandwidths(
 
 
 def transmission_time(
-    used_links: Bool[Array, "device slot"],
-    adjacency: Bool[Array, "device slot"],
+    used_links: Bool[Array, "row slot"],
+    adjacency: Bool[Array, "row slot"],
     bandwidth: Float[Array, "device"],
     parameters: int,
+    neighbors: Neighbors = None,
 ) -> Float[Array, ""]:
     """Mean over devices of the fraction of their links in use, times n/b_i.
 
     (1/m) Σ_i (Σ_j v_ij / d_i) · n / b_i; a device without a link adds 0.
     """
-    degree = jnp.maximum(adjacency.sum(1), 1)
-    return jnp.mean(used_links.sum(1) / degree * (parameters / bandwidth))
+    degree = jnp.maximum(sum_of_slots(adjacency, neighbors), 1)
+    return jnp.mean(sum_of_slots(used_links, neighbors) / degree * (parameters / bandwidth))
 
 
 def upload_time(bandwidth: Float[Array, "device"], parameters: int) -> Float[Array, ""]:

@@ -28,8 +28,8 @@ from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.graph_files import read_graphs
-from efhc_jax.network.slots import stored_slots
-from efhc_jax.network.topologies import Degrees, expected_degrees
+from efhc_jax.network.slots import Storage, stored
+from efhc_jax.network.topologies import expected_degrees
 from efhc_jax.runs.liveness import Held, held_by
 from efhc_jax.runs.machine import free_memory, free_on_host, gigabytes, resident_memory
 from efhc_jax.runs.prepare import links_of, network_settings
@@ -52,6 +52,7 @@ _COPIES_OF_RESULTS = 3  # collected, joined, and written
 
 # Of each run on its accelerator, fitted to XLA's analysis of the programs.
 _COPIES_TO_STEP = {True: 3.5, False: 5.5}  # of W, over a matrix of links and over lists
+_COPIES_OF_FURTHER_ROWS = 1.3  # of the rows of split lists beyond one per device, as long as models
 _MATRIX_BYTES, _LIST_BYTES = 20, 40  # of each slot while a step is computed
 _CHANGING_BYTES = {"static": 0, "periodic": 0, "churn": 0, "trace": 0, "mobility": 65}  # in addition
 _OTHERWISE_CHANGING = 20  # for any other dynamics
@@ -119,8 +120,7 @@ class Estimate(NamedTuple):
 class _Network(NamedTuple):
     """Storage of the network of a run."""
 
-    slots: int  # of each device
-    is_matrix: bool
+    storage: Storage
     links: int
     graphs: int = 0  # over time
     largest_degree: int = 0
@@ -141,20 +141,22 @@ def estimate(
     itemsize = jnp.zeros(()).dtype.itemsize
     devices, model, budgets = first.devices, spec.rules.model, len(first.budgets)
     network = _network_of(runs)
-    slots = devices * network.slots
+    rows_of_links, slots_of_row, is_matrix = network.storage
+    slots = rows_of_links * slots_of_row
 
     models = devices * model.size * itemsize
     in_step = _gradients(model, devices, spec.batch_size, dataset.image_shape, itemsize)
-    copies = _COPIES_TO_STEP[network.is_matrix] * models + max(0, in_step.bytes - models)
+    copies = _COPIES_TO_STEP[is_matrix] * models + max(0, in_step.bytes - models)
+    copies += _COPIES_OF_FURTHER_ROWS * (rows_of_links - devices) * model.size * itemsize
     evaluation, operations = _evaluation(model, devices, budgets, dataset, models)
     if spec.layout.rows is not None:  # part of W on each accelerator, and all of it while it mixes
         rows = spec.layout.rows.shape["rows"]
         gathered, models, slots = models, models // rows, slots // rows
         copies, evaluation = copies / rows + gathered, evaluation // rows
 
-    linked = slots * (2 + 4 * (not network.is_matrix) + network.graphs)
+    linked = slots * (2 + 4 * (not is_matrix) + network.graphs)
     linked += slots * {"periodic": 4, "markov": 1, "mobility": 4}.get(first.dynamics, 0)
-    mixing = slots * (_MATRIX_BYTES if network.is_matrix else _LIST_BYTES)
+    mixing = slots * (_MATRIX_BYTES if is_matrix else _LIST_BYTES)
     mixing += slots * _CHANGING_BYTES.get(first.dynamics, _OTHERWISE_CHANGING)
 
     chunk = min(_CHUNK, first.eval_every, first.iterations)
@@ -167,10 +169,10 @@ def estimate(
     data = sum(array.nbytes for array in dataset[1:])
     split = 4 * len(dataset.train_labels) + 12 * devices
     programs = _PROGRAMS + _OPERATION * (in_step.operations + operations)
-    if not network.is_matrix:
-        programs += _LIST_PROGRAM + _LIST_SLOT * network.slots
-    building = network.links * _link_bytes(runs) + devices * network.slots * (
-        _TURN_BYTES if first.dynamics == "periodic" else 1 if network.is_matrix else _SLOT_BYTES
+    if not is_matrix:
+        programs += _LIST_PROGRAM + _LIST_SLOT * slots_of_row
+    building = network.links * _link_bytes(runs) + slots * (
+        _TURN_BYTES if first.dynamics == "periodic" else 1 if is_matrix else _SLOT_BYTES
     )
     in_blocks = bool(spec.layout.block)
     parts = {
@@ -204,11 +206,8 @@ def _network_of(runs: Sequence[Experiment]) -> _Network:
     """The network as the runs of a batch store it; the largest decides."""
     kinds = {(e.graph, e.parameters("graph"), e.dynamics, e.connectivity, e.graph_file): e for e in runs}
     found = [_network_of_one(e) for e in kinds.values()]
-    devices = runs[0].devices
-    slots, is_matrix = stored_slots(devices, max(each.largest_degree for each in found))
     return _Network(
-        slots,
-        is_matrix,
+        max((each.storage for each in found), key=lambda storage: (storage.is_matrix, *storage[:2])),
         max(each.links for each in found),
         max(each.graphs for each in found),
         max(each.largest_degree for each in found),
@@ -220,20 +219,14 @@ def _network_of_one(e: Experiment) -> _Network:
     settings, dynamics = network_settings(e), DYNAMICS[e.dynamics]
     if e.dynamics == "trace":
         graphs = len(read_graphs(e.graph_file, e.devices, e.iterations).times)
-    known = None
+    degrees = None
     if dynamics.links is None:
-        known = expected_degrees(e.graph, settings, e.parameters("graph"))
-    degrees = known or _degrees(links_of(e), e.devices)  # of a user's own: unknown before it is drawn
-    largest = degrees.largest
-    if dynamics.room is not None:
-        largest = max(largest, dynamics.room(settings))
-    slots, is_matrix = stored_slots(e.devices, largest)
-    return _Network(slots, is_matrix, int(degrees.mean * e.devices / 2), graphs, largest)
-
-
-def _degrees(links: np.ndarray, devices: int) -> Degrees:
-    counted = np.bincount(links.ravel(), minlength=devices)
-    return Degrees(float(counted.mean()), int(counted.max(initial=0)))
+        degrees = expected_degrees(e.graph, settings, e.parameters("graph"))
+    if degrees is None:  # of a user's own: unknown before it is drawn
+        degrees = np.bincount(links_of(e).ravel(), minlength=e.devices)
+    room = 0 if dynamics.room is None else dynamics.room(settings)
+    largest = max(room, int(degrees.max(initial=0)))
+    return _Network(stored(degrees, room), int(degrees.sum()) // 2, graphs, largest)
 
 
 def _link_bytes(runs: Sequence[Experiment]) -> int:

@@ -13,6 +13,7 @@ import efhc_jax as efhc
 from efhc_jax.engine.program import Samples, advance, initialise
 from efhc_jax.engine.recording import record_audit, record_summary
 from efhc_jax.engine.sharding import Layout
+from efhc_jax.network.slots import Storage
 from efhc_jax.runs import memory
 from efhc_jax.runs.machine import free_memory, gigabytes
 from efhc_jax.runs.memory import Estimate, choose_batch, estimate
@@ -141,8 +142,10 @@ def test_slots_are_known_before_a_graph_is_drawn(data, graph, connectivity):
     experiment = EXPERIMENT.replace(devices=700, graph=graph, split="iid", **changes)
     drawn = prepare(experiment, data).network
     foreseen = memory._network_of([experiment])
-    assert foreseen.is_matrix == (drawn.neighbors is None)
-    assert abs(foreseen.slots - drawn.adjacency.shape[1]) <= max(8, 0.3 * drawn.adjacency.shape[1])
+    rows, slots = drawn.adjacency.shape
+    assert foreseen.storage.is_matrix == (drawn.neighbors is None)
+    assert abs(foreseen.storage.slots - slots) <= max(8, 0.3 * slots)
+    assert abs(foreseen.storage.rows - rows) <= 0.05 * rows
     assert 0.7 < foreseen.links / (int(drawn.adjacency.sum()) / 2) < 1.4
 
 
@@ -150,7 +153,7 @@ def test_the_slots_of_a_file_are_those_of_its_graph(data, tmp_path):
     path = tmp_path / "star.csv"
     path.write_text("".join(f"0,{other}\n" for other in range(1, 300)))
     experiment = EXPERIMENT.replace(devices=300, graph="file", graph_file=str(path), split="iid")
-    assert memory._network_of([experiment])[:3] == (300, True, 299)
+    assert memory._network_of([experiment])[:2] == (Storage(338, 8), 299)
 
 
 def test_graphs_over_time_count_each(data, tmp_path):

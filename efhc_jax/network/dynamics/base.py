@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from efhc_jax.network.geometry import Links
-from efhc_jax.network.slots import Network, behind_slots, link_numbers
+from efhc_jax.network.slots import Neighbors, Network, behind_slots, devices_of, link_numbers, of_rows
 from efhc_jax.network.topologies import NetworkSettings
 from efhc_jax.randomness.draws import random_words, uniform
 from efhc_jax.randomness.streams import Stream
@@ -32,24 +32,24 @@ class Snapshot(NamedTuple):
         previous: A(k−1) in the slots of this iteration, if these are not those of the last one.
     """
 
-    links: Bool[Array, "device slot"]
-    neighbors: Int[Array, "device slot"] | None
+    links: Bool[Array, "row slot"]
+    neighbors: Neighbors
     training: Bool[Array, "device"]
-    previous: Bool[Array, "device slot"] | None = None
+    previous: Bool[Array, "row slot"] | None = None
 
 
 class NetworkValues(NamedTuple):
     """The values of a run's network."""
 
     key: Key[Array, ""]  # of the run
-    adjacency: Bool[Array, "device slot"]  # all links of the graph; the dynamics decide which are up
-    neighbors: Int[Array, "device slot"] | None  # the devices in the slots; None for a matrix
+    adjacency: Bool[Array, "row slot"]  # all links of the graph; the dynamics decide which are up
+    neighbors: Neighbors  # the devices in the slots; None for a matrix
     drawn: Any  # by the dynamics on the host, a tree of arrays
 
     @property
     def devices(self) -> int:
         """Number of devices, m."""
-        return self.adjacency.shape[0]
+        return devices_of(Network(self.adjacency, self.neighbors))
 
 
 class Drawing(NamedTuple):
@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
     """Values that dynamics draw on the host."""
 
     values: Any = ()  # a tree of arrays
-    links: np.ndarray | None = None  # (device, slot), the links to begin with, if not all
+    links: np.ndarray | None = None  # (row, slot), the links to begin with, if not all
 
 
 class Dynamics(NamedTuple):
@@ -112,17 +112,18 @@ def everybody(network: NetworkValues) -> Bool[Array, "device"]:
     return jnp.ones(network.devices, bool)
 
 
-def with_links(network: NetworkValues, links: Bool[Array, "device slot"]) -> Snapshot:
+def with_links(network: NetworkValues, links: Bool[Array, "row slot"]) -> Snapshot:
     """A snapshot with all devices, in the slots of the run."""
     return Snapshot(links, network.neighbors, everybody(network))
 
 
-def links_among(network: NetworkValues, present: Bool[Array, "device"]) -> Bool[Array, "device slot"]:
+def links_among(network: NetworkValues, present: Bool[Array, "device"]) -> Bool[Array, "row slot"]:
     """The links of the graph whose ends are both present."""
-    return network.adjacency & present[:, None] & behind_slots(present, network.neighbors)
+    both = of_rows(present, network.neighbors) & behind_slots(present, network.neighbors)
+    return network.adjacency & both
 
 
-def link_coins(network: NetworkValues, iteration: Int[Array, ""]) -> Float[Array, "device slot"]:
+def link_coins(network: NetworkValues, iteration: Int[Array, ""]) -> Float[Array, "row slot"]:
     """A random number for every link, uniform on [0, 1), the same at both ends."""
     numbers = link_numbers(network.devices, network.neighbors)
     words = random_words(network.key, Stream.NETWORK, iteration, numbers.ravel())

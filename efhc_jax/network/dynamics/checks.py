@@ -20,6 +20,7 @@ from efhc_jax.network.dynamics.base import (
     first_memory,
 )
 from efhc_jax.network.slots import as_matrix
+from efhc_jax.network.split_lists import SplitLists
 
 _FIRST = 3  # iterations whose links are checked
 _MOST_DEVICES = 1_000  # of a network whose links are checked
@@ -83,8 +84,10 @@ def check_snapshots(name: str, dynamics: Dynamics, network: NetworkValues, param
             "return a Snapshot, and the memory for the next iteration"
         )
     snapshot, following = found
-    links = network.adjacency if snapshot.neighbors is None else snapshot.neighbors
-    wanted = {"links": (links.shape, bool), "training": ((network.devices,), bool)}
+    wanted = {
+        "links": (_shape_of_slots(network, snapshot), bool),
+        "training": ((network.devices,), bool),
+    }
     for field, (shape, dtype) in wanted.items():
         value = getattr(snapshot, field)
         if (jnp.shape(value), jnp.result_type(value)) != (shape, dtype):
@@ -98,6 +101,12 @@ def check_snapshots(name: str, dynamics: Dynamics, network: NetworkValues, param
             "return the same structure, shapes and types"
         )
     _check_links(source, dynamics, network, parameters)
+
+
+def _shape_of_slots(network: NetworkValues, snapshot: Snapshot) -> tuple[int, ...]:
+    if isinstance(snapshot.neighbors, SplitLists):
+        return snapshot.neighbors.neighbors.shape
+    return (network.adjacency if snapshot.neighbors is None else snapshot.neighbors).shape
 
 
 def _check_links(source: str, dynamics: Dynamics, network: NetworkValues, parameters: Any) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int
 from efhc_jax.members import parameter
 from efhc_jax.network.dynamics.base import Dynamics, NetworkValues, Snapshot, link_coins, with_links
 
-Up = Bool[Array, "device slot"]
+Up = Bool[Array, "row slot"]
 
 
 @dataclass(frozen=True)

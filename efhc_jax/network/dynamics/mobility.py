@@ -68,7 +68,7 @@ def init(network: NetworkValues, parameters: Mobility) -> Journey:
     journey = Journey(square.places, _waypoints(network, jnp.int32(-1)))
     if network.neighbors is None:
         return journey
-    lists, missed = near_lists(square.places, square.radius, network.neighbors.shape[1])
+    lists, missed = near_lists(square.places, square.radius, network.adjacency.shape[1])
     return journey._replace(lists=lists, missed=missed)
 
 
@@ -84,7 +84,7 @@ def at(
     following = Journey(places + stride, jnp.where(arrives, _waypoints(network, iteration), targets))
     if network.neighbors is None or journey.lists is None or journey.missed is None:
         return with_links(network, within(places, radius)), following
-    devices, slots = network.neighbors.shape
+    devices, slots = network.adjacency.shape
     lists, missed = near_lists(places, radius, slots)
     links = lists < devices
     neighbors = jnp.where(links, lists, jnp.arange(devices, dtype=lists.dtype)[:, None])

@@ -30,7 +30,7 @@ class Graphs(NamedTuple):
     """The graphs of a file, each from its time until that of the next."""
 
     times: Int[Array, "graph"]
-    links: Bool[Array, "graph device slot"]
+    links: Bool[Array, "graph row slot"]
 
 
 def links(settings: NetworkSettings) -> Links:
