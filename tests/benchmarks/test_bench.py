@@ -91,7 +91,10 @@ def test_the_formula_counts_the_products_of_the_gradient(model):
 
 @pytest.mark.parametrize("model", PARAMETERS)
 def test_the_formula_is_what_the_compiler_counts_at_least(model):
-    """XLA counts tanh, sums and the rest as well, so its count is somewhat larger."""
+    """XLA counts tanh, sums and the rest as well, so its count is somewhat larger.
+
+    It leaves out what convolutions multiply with the empty border of an image.
+    """
     made = cnn.cnn((28, 28), 10) if model == "cnn" else make_model(model, (28, 28), 10)
     row = made.init(jax.random.key(0))
     images = jnp.zeros((64, 28, 28))
@@ -99,7 +102,8 @@ def test_the_formula_is_what_the_compiler_counts_at_least(model):
     counted = compiled.cost_analysis()["flops"] / 64
     formula = limits.forward_flops(model, made.size)
     assert made.size == PARAMETERS[model]
-    assert formula <= counted < 1.5 * formula
+    border = 0.9 if model == "cnn" else 1
+    assert border * formula <= counted < 1.5 * formula
 
 
 def test_mixing_counts_both_ends_of_links_and_everybody_once():

@@ -3,6 +3,7 @@
 import importlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -172,7 +173,7 @@ def test_the_cnn_of_pytorch_is_that_of_flax(x64):
     model, row = cnn((28, 28), 10), problem.weights[0, 0]
     assert model.size == SIZES["cnn"]
     images = normalise("cnn", problem.images, "float64")
-    scores = model.logits(row, images)
+    scores = model.logits(jnp.asarray(row), jnp.asarray(images))
     flat = torch.from_numpy(row)
     module = torch_modules.load_row("cnn", torch_modules.make_module("cnn").double(), flat)
     assert torch.equal(torch_modules.to_row("cnn", module), flat)
