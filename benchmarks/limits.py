@@ -18,8 +18,11 @@ from efhc_jax.engine.sharding import Layout, spread
 
 PRODUCT_SIZE = 2048  # size of the square matrices whose product gives the machine's rate
 
-# Layers of LeNet5: (outputs, inputs, positions that each kernel is applied at).
-_LENET5 = [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (10, 84, 1)]
+# Layers of networks: (outputs, inputs, positions that each kernel is applied at).
+_LAYERS = {
+    "lenet5": [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (10, 84, 1)],
+    "cnn": [(16, 9, 28 * 28), (32, 144, 14 * 14), (64, 1568, 1), (10, 64, 1)],
+}
 
 
 # Work, as floating-point operations in matrix products: a multiplication and an addition are two. ----
@@ -27,8 +30,8 @@ _LENET5 = [(6, 25, 28 * 28), (16, 150, 10 * 10), (120, 400, 1), (84, 120, 1), (1
 
 def forward_flops(model: str, parameters: int) -> int:
     """Operations for the scores of one model for one image."""
-    if model == "lenet5":
-        return sum(2 * math.prod(layer) for layer in _LENET5)
+    if model in _LAYERS:
+        return sum(2 * math.prod(layer) for layer in _LAYERS[model])
     return 2 * parameters  # linear models: every parameter is multiplied by one input
 
 
@@ -38,8 +41,8 @@ def gradient_flops(model: str, parameters: int) -> int:
     The gradient of each layer's weights is a product as large as the layer's own, and so is that of the
     inputs of every layer but the first.
     """
-    if model == "lenet5":
-        to_inputs = sum(2 * math.prod(layer) for layer in _LENET5[1:])
+    if model in _LAYERS:
+        to_inputs = sum(2 * math.prod(layer) for layer in _LAYERS[model][1:])
         return 2 * forward_flops(model, parameters) + to_inputs
     return 2 * forward_flops(model, parameters)
 

@@ -35,7 +35,7 @@ def _draw_peers(report: dict[str, Any]) -> Figure:
     names = {"ours": "ours", **PEERS}
     figure, panels = _panels(len(report["works"]), columns=2, height=2.0)
     for axes, work in zip(panels, report["works"], strict=True):
-        best = {name: work["timings"][name]["best"] for name in names}
+        best = {name: work["timings"][name]["best"] for name in names if name in work["timings"]}
         _bars(axes, [names[name] for name in best], list(best.values()), PEERS.values())
         limit, label = _limit_of(work)
         axes.axvline(limit, color=_LIMIT.color, ls=":", lw=2)

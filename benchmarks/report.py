@@ -113,9 +113,10 @@ def _peer_sheets(report: dict[str, Any]) -> list[Sheet]:
             agreed = "same accuracies"
         compiled = f"{work['compile_seconds']:.1f} s" if "compile_seconds" in work else ""
         name = f"{work['name']}, {work['images']:,} images" if "images" in work else work["name"]
-        rows.append([name, *(duration(best[one]) for one in ("ours", *PEERS)), compiled, agreed])
-    times = Sheet("Time of an iteration of one run, or of an evaluation of all devices", columns, rows)
-    return [times, _limit_sheet(report["works"])]
+        times = [duration(best[one]) if one in best else "" for one in ("ours", *PEERS)]
+        rows.append([name, *times, compiled, agreed])
+    title = "Time of an iteration of one run, or of an evaluation of all devices"
+    return [Sheet(title, columns, rows), _limit_sheet(report["works"])]
 
 
 def _limit_sheet(works: list[dict[str, Any]]) -> Sheet:

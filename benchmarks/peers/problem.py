@@ -15,20 +15,29 @@ PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
 # The layout of a flat row: the weights of a layer as (outputs, inputs), then its biases.
 # The SVM has its biases as the weights of an additional input instead, which is always 1.
-SVM_SHAPES = [(CLASSES, 785)]
-LENET5_SHAPES = [
+SVM_SHAPES: list[tuple[int, ...]] = [(CLASSES, 785)]
+LENET5_SHAPES: list[tuple[int, ...]] = [
     shape
     for outputs, inputs in [(6, 25), (16, 150), (120, 400), (84, 120), (CLASSES, 84)]
     for shape in [(outputs, inputs), (outputs,)]
 ]
-SHAPES = {"svm": SVM_SHAPES, "lenet5": LENET5_SHAPES}
+# The CNN is a Flax module: for each layer the biases, then the weights as (…, inputs, outputs).
+CNN_SHAPES: list[tuple[int, ...]] = [
+    *((16,), (3, 3, 1, 16), (32,), (3, 3, 16, 32)),
+    *((64,), (7 * 7 * 32, 64), (CLASSES,), (64, CLASSES)),
+]
+SHAPES: dict[str, list[tuple[int, ...]]] = {
+    "svm": SVM_SHAPES,
+    "lenet5": LENET5_SHAPES,
+    "cnn": CNN_SHAPES,
+}
 SIZES = {name: sum(int(np.prod(s)) for s in shapes) for name, shapes in SHAPES.items()}
 
 
 class Problem(NamedTuple):
     """R independent runs of K iterations with m devices; a single run has R = 1."""
 
-    model: str  # "svm" or "lenet5"
+    model: str  # one of SHAPES
     weights: np.ndarray  # (R, m, n), W(0)
     adjacency: np.ndarray  # (R, m, m) bool, symmetric with a zero diagonal
     bandwidth: np.ndarray  # (R, m), b_i
@@ -117,7 +126,7 @@ def random_problem(
     bandwidth = np.where(rng.random((runs, devices)) < 0.4, 1000.0, 7000.0)
     mean = np.broadcast_to(bandwidth.mean(-1, keepdims=True), bandwidth.shape)
     policies = [r / bandwidth, r / mean, np.zeros_like(bandwidth)]
-    bound = {"svm": 1 / 28, "lenet5": 0.1}[model]
+    bound = {"svm": 1 / 28, "lenet5": 0.1, "cnn": 0.1}[model]
     return Problem(
         model=model,
         weights=rng.uniform(-bound, bound, (runs, devices, SIZES[model])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -10,6 +12,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from benchmarks.peers.problem import (
     CLASSES,
+    SHAPES,
     Problem,
     Trajectory,
     metropolis_weights,
@@ -19,13 +22,26 @@ from benchmarks.peers.problem import (
 )
 from benchmarks.peers.torch_device import DEVICE
 
-LOSSES = {"svm": F.multi_margin_loss, "lenet5": F.cross_entropy}
+LOSSES = {"svm": F.multi_margin_loss, "lenet5": F.cross_entropy, "cnn": F.cross_entropy}
 
 
 def make_module(model: str) -> nn.Module:
     """An untrained module that maps images (batch, 1, height, width) to scores (batch, class)."""
     if model == "svm":
         return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, CLASSES))
+    if model == "cnn":
+        return nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(7 * 7 * 32, 64),
+            nn.ReLU(),
+            nn.Linear(64, CLASSES),
+        )
     return nn.Sequential(
         nn.Conv2d(1, 6, 5),
         nn.Tanh(),
@@ -48,6 +64,8 @@ def load_row(model: str, module: nn.Module, row: torch.Tensor) -> nn.Module:
     if model == "svm":  # in the row, the bias of each class follows its weights
         table = row.view(CLASSES, -1)
         row = torch.cat([table[:, :-1].flatten(), table[:, -1]])
+    if model == "cnn":
+        row = torch.cat([part.flatten() for part in _cnn_parameters(row)])
     vector_to_parameters(row.clone(), module.parameters())
     return module
 
@@ -58,7 +76,29 @@ def to_row(model: str, module: nn.Module) -> torch.Tensor:
     if model == "svm":
         linear = module[1]
         return torch.cat([linear.weight, linear.bias[:, None]], dim=1).flatten()
+    if model == "cnn":
+        return _cnn_row(list(module.parameters()))
     return parameters_to_vector(module.parameters())
+
+
+def _cnn_parameters(row: torch.Tensor) -> list[torch.Tensor]:
+    """The parameters of the CNN's module, from a row in the order of Flax.
+
+    Flax has the channels of images last, and weights as (height, width, inputs, outputs).
+    """
+    shapes = SHAPES["cnn"]
+    parts = row.split([math.prod(shape) for shape in shapes])
+    b1, w1, b2, w2, b3, w3, b4, w4 = (p.view(s) for p, s in zip(parts, shapes, strict=True))
+    w3 = w3.view(7, 7, 32, 64).permute(3, 2, 0, 1)
+    return [w1.permute(3, 2, 0, 1), b1, w2.permute(3, 2, 0, 1), b2, w3, b3, w4.T, b4]
+
+
+def _cnn_row(parameters: list[torch.Tensor]) -> torch.Tensor:
+    """The row of the CNN's parameters: the inverse of `_cnn_parameters`."""
+    w1, b1, w2, b2, w3, b3, w4, b4 = parameters
+    w3 = w3.view(64, 32, 7, 7).permute(2, 3, 1, 0)
+    parts = [b1, w1.permute(2, 3, 1, 0), b2, w2.permute(2, 3, 1, 0), b3, w3, b4, w4.T]
+    return torch.cat([part.flatten() for part in parts])
 
 
 class Device:

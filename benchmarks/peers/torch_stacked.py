@@ -28,7 +28,7 @@ from benchmarks.peers.problem import (
 )
 from benchmarks.peers.torch_device import DEVICE
 
-RUNS_AT_ONCE = {"svm": 16, "lenet5": 4}
+RUNS_AT_ONCE = {"svm": 16, "lenet5": 4, "cnn": 1}
 
 
 def layers(model: str, weights: torch.Tensor) -> list[torch.Tensor]:
@@ -56,9 +56,26 @@ def lenet5_loss(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor
     return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
 
 
-def _convolve(x: torch.Tensor, kernels: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """5×5 convolutions of x (D, channel, B, height, width), each model with its own kernels."""
-    patches = x.unfold(-2, 5, 1).unfold(-2, 5, 1)  # (D, channel, B, height, width, 5, 5)
+def cnn_loss(parameters: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The sum over models of their mean cross-entropy on x (D, B, 28, 28) and y (D, B).
+
+    With 3×3 kernels, grouped convolutions are faster than patches, and than a loop over the models.
+    """
+    b1, w1, b2, w2, b3, w3, b4, w4 = parameters
+    models, x = len(x), x.transpose(0, 1)  # (B, D, 28, 28)
+    for w, b in ((w1, b1), (w2, b2)):
+        kernels = w.permute(0, 4, 3, 1, 2).flatten(0, 1)
+        x = F.conv2d(x, kernels, b.flatten(), padding=1, groups=models)
+        x = F.max_pool2d(x.relu(), 2)
+    x = x.unflatten(1, (models, -1)).permute(1, 0, 3, 4, 2).flatten(2)  # (D, B, 7·7·32)
+    x = torch.baddbmm(b3.unsqueeze(1), x, w3).relu()
+    scores = torch.baddbmm(b4.unsqueeze(1), x, w4)
+    return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
+
+
+def _convolve(x: torch.Tensor, kernels: torch.Tensor, bias: torch.Tensor, side: int = 5) -> torch.Tensor:
+    """Convolutions of x (D, channel, B, height, width), each model with its own square kernels."""
+    patches = x.unfold(-2, side, 1).unfold(-2, side, 1)  # (D, channel, B, height, width, side, side)
     shape = patches.shape[2:5]
     patches = patches.permute(0, 1, 5, 6, 2, 3, 4).reshape(len(x), kernels.shape[-1], -1)
     return torch.baddbmm(bias.unsqueeze(-1), kernels, patches).unflatten(-1, shape)
@@ -76,7 +93,7 @@ def _dense_layers(x: torch.Tensor, parameters: list[torch.Tensor]) -> torch.Tens
     return torch.baddbmm(last[1].unsqueeze(1), x, last[0].mT)
 
 
-LOSSES = {"svm": svm_loss, "lenet5": lenet5_loss}
+LOSSES = {"svm": svm_loss, "lenet5": lenet5_loss, "cnn": cnn_loss}
 
 
 def gradients(

@@ -16,6 +16,10 @@ PIXEL_MEAN, PIXEL_STD = 0.1307, 0.3081
 
 Loss = Callable[[Float[Array, "batch class"], Int[Array, "batch"]], Float[Array, "batch"]]
 
+Logits = Callable[
+    [Float[Array, "*parameters"], Float[Array, "batch height width"]], Float[Array, "batch class"]
+]
+
 LogitsOfAll = Callable[
     [Float[Array, "row *parameters"], Float[Array, "batch height width"]],
     Float[Array, "row batch class"],
@@ -38,17 +42,17 @@ class Model(NamedTuple):
             (row, batch, class); by default, `logits` is mapped over the rows.
         images_at_once: number of images per call of `logits_of_all`.
         properties: what is known about the loss, such as its convexity; the audit uses it.
+        logits_on_cpu: optional, the same scores as `logits` in a form whose gradient is faster on a CPU.
     """
 
     size: int
     init: Callable[[Key[Array, ""]], Float[Array, "*parameters"]]
-    logits: Callable[
-        [Float[Array, "*parameters"], Float[Array, "batch height width"]], Float[Array, "batch class"]
-    ]
+    logits: Logits
     loss: Loss
     logits_of_all: LogitsOfAll | None = None
     images_at_once: int = 500
     properties: Properties = NOTHING_KNOWN
+    logits_on_cpu: Logits | None = None
 
 
 def logits_of_all(

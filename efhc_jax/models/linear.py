@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from efhc_jax.models.base import Loss, Model, normalise
+from efhc_jax.models.products import scores
 from efhc_jax.models.properties import NOTHING_KNOWN, Properties
 
 _RIDGE = 1e-6  # added to the variances of the inputs, relative to the largest
@@ -33,14 +34,27 @@ def linear(
     def logits(
         row: Float[Array, "*parameters"], images: Float[Array, "batch height width"]
     ) -> Float[Array, "batch class"]:
-        flat = images.reshape(len(images), -1)
-        augmented = jnp.concatenate([flat, jnp.ones_like(flat[:, :1])], axis=1)
         # In this order the weights are not transposed, which for one sample takes longer than the
         # product itself.
-        return (row.reshape(classes, inputs) @ augmented.T).T
+        return (row.reshape(classes, inputs) @ _augmented(images).T).T
+
+    def logits_on_cpu(
+        row: Float[Array, "*parameters"], images: Float[Array, "batch height width"]
+    ) -> Float[Array, "batch class"]:
+        if len(images) == 1:
+            return logits(row, images)
+        return scores(row.reshape(classes, inputs), _augmented(images))
 
     properties = properties._replace(search_axes=even_axes)
-    return Model(classes * inputs, init, logits, loss, properties=properties)
+    return Model(
+        classes * inputs, init, logits, loss, properties=properties, logits_on_cpu=logits_on_cpu
+    )
+
+
+def _augmented(images: Float[Array, "batch height width"]) -> Float[Array, "batch input"]:
+    """Images as rows that end in a 1, for the bias."""
+    flat = images.reshape(len(images), -1)
+    return jnp.concatenate([flat, jnp.ones_like(flat[:, :1])], axis=1)
 
 
 def even_axes(images: np.ndarray) -> np.ndarray:

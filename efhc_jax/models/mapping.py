@@ -23,6 +23,7 @@ from jax.extend.core import primitives as p
 from jaxtyping import Array
 
 from efhc_jax.models.base import Model
+from efhc_jax.models.products import of_one_sample, scores
 
 _LARGEST_WINDOW = 128  # points of a window, each of which is an operation of the program
 
@@ -134,6 +135,8 @@ def _is_covered(equation: JaxprEqn) -> bool:
     if equation.primitive not in _RULES:
         return False
     params = equation.params
+    if equation.primitive is p.dot_general_p:
+        return _is_dense_of_one(equation)
     if equation.primitive is p.conv_general_dilated_p:
         kernel: Any = equation.invars[1].aval
         window = [kernel.shape[axis] for axis in params["dimension_numbers"].rhs_spec[2:]]
@@ -143,8 +146,22 @@ def _is_covered(equation: JaxprEqn) -> bool:
         alone = equation.primitive is not p.reduce_window_p or _reducer(params) is not None
     arrays: list[Any] = [variable.aval for variable in (*equation.invars, *equation.outvars)]
     filled = all(math.prod(array.shape) for array in arrays)
-    real = all(jnp.issubdtype(array.dtype, jnp.floating) for array in arrays)
+    kinds = {array.dtype for array in arrays}
+    real = len(kinds) == 1 and jnp.issubdtype(kinds.pop(), jnp.floating)
     return alone and filled and real and math.prod(window) <= _LARGEST_WINDOW
+
+
+def _is_dense_of_one(equation: JaxprEqn) -> bool:
+    """Whether a product is that of a single row with a matrix of the same type."""
+    arrays: list[Any] = [variable.aval for variable in (*equation.invars, *equation.outvars)]
+    plain = equation.params["dimension_numbers"] == (((1,), (0,)), ((), ()))
+    flat = all(array.ndim == 2 for array in arrays) and arrays[0].shape[0] == 1 < arrays[1].shape[1]
+    alike = len({array.dtype for array in arrays}) == 1
+    return plain and flat and alike and jnp.issubdtype(arrays[0].dtype, jnp.floating)
+
+
+def _dense_of_one(sample: Array, weights: Array, *, precision: Any, **_: Any) -> Array:
+    return of_one_sample(sample, weights, precision)
 
 
 def _windows(
@@ -191,7 +208,6 @@ def _convolution(
     dimension_numbers: Any,
     feature_group_count: int,
     precision: Any,
-    preferred_element_type: Any,
     **_: Any,
 ) -> Array:
     """A convolution as a product of patches (batch, *space, point, channel) with kernels."""
@@ -203,20 +219,18 @@ def _convolution(
     *window, depth, width = kernel.shape
     x = _padded(x, 0, [(0, 0), *padding, (0, 0)], [1, *lhs_dilation, 1])
     slices = _windows(x, [1, *window, 1], [1, *window_strides, 1], [1, *rhs_dilation, 1])
-    multiply = functools.partial(
-        jax.lax.dot_general, precision=precision, preferred_element_type=preferred_element_type
-    )
+    shape = slices[0].shape[:-1]
+    multiply = functools.partial(scores, precision=precision)
     if groups == 1:
         patches = slices[0] if len(slices) == 1 else jnp.concatenate(slices, axis=-1)
-        product = multiply(patches, kernel.reshape(-1, width), (((patches.ndim - 1,), (0,)), ((), ())))
+        product = multiply(kernel.reshape(-1, width).T, patches.reshape(-1, patches.shape[-1]))
     else:
-        shape = slices[0].shape[:-1]
-        patches = jnp.stack([each.reshape(*shape, groups, depth) for each in slices], axis=-2)
-        patches = patches.reshape(*shape, groups, -1)
+        patches = jnp.stack([each.reshape(-1, groups, depth) for each in slices], axis=1)
         kernel = kernel.reshape(-1, groups, width // groups)
-        last = patches.ndim - 1
-        product = multiply(patches, kernel, (((last,), (0,)), ((last - 1,), (1,))))
-        product = jnp.moveaxis(product, 0, -2).reshape(*shape, width)
+        patches = patches.transpose(2, 0, 1, 3).reshape(groups, len(patches), -1)
+        product = jax.vmap(multiply)(kernel.transpose(1, 2, 0), patches)
+        product = jnp.moveaxis(product, 0, 1)
+    product = product.reshape(*shape, width)
     back = np.argsort((numbers.out_spec[0], *numbers.out_spec[2:], numbers.out_spec[1]))
     return product.transpose(*back)
 
@@ -273,6 +287,7 @@ def _pooled_from(x: Array, start: Any, **params: Any) -> Array:
 
 
 _RULES: dict[Any, _Rule] = {
+    p.dot_general_p: _dense_of_one,
     p.conv_general_dilated_p: _convolution,
     p.reduce_window_max_p: functools.partial(_pooled, *_MAX),
     p.reduce_window_min_p: functools.partial(_pooled, *_MIN),

@@ -1,4 +1,4 @@
-"""Programs for accelerators: what is counted in a text, and what the compilers make of ours."""
+"""Programs for accelerators: what is counted in a text, and in what the compilers make of ours."""
 
 import re
 from concurrent.futures import ProcessPoolExecutor
@@ -16,51 +16,57 @@ from benchmarks.accelerators.workloads import Work
 from benchmarks.suites import accelerators
 from efhc_jax.cli import main
 
-# Two models of 100 numbers, in a loop of 50 trips of two iterations: an update in place of one row of ten
-# numbers, a copy of everything, and a product of (2, 100) with (100, 3).
-TEXT = """
+# Two models of 100 numbers, in a loop of 50 trips of two iterations: an update in place of ten numbers,
+# copy of everything, and a product of (2, 100) with (100, 3).
+GEMM = '{"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
+TRIPS = '{"known_trip_count":{"n":"50"}}'
+TEXT = f"""
 HloModule jit_advance, is_scheduled=true
 
-%fused_update (param_0: f32[2,100], param_1: f32[10], param_2: s32[]) -> f32[2,100] {
-  %param_0 = f32[2,100]{1,0} parameter(0)
-  %param_1 = f32[10]{0} parameter(1)
-  %row = f32[1,10]{1,0} bitcast(%param_1)
+%fused_update (param_0: f32[2,100], param_1: f32[10], param_2: s32[]) -> f32[2,100] {{
+  %param_0 = f32[2,100]{{1,0}} parameter(0)
+  %param_1 = f32[10]{{0}} parameter(1)
+  %row = f32[1,10]{{1,0}} bitcast(%param_1)
   %param_2 = s32[] parameter(2)
-  ROOT %updated = f32[2,100]{1,0} dynamic-update-slice(%param_0, %row, %param_2, %param_2)
-}
+  ROOT %updated = f32[2,100]{{1,0}} dynamic-update-slice(%param_0, %row, %param_2, %param_2)
+}}
 
-%fused_slice (param_0: f32[2,100], param_1: s32[]) -> f32[10] {
-  %param_0 = f32[2,100]{1,0} parameter(0)
+%fused_slice (param_0: f32[2,100], param_1: s32[]) -> f32[10] {{
+  %param_0 = f32[2,100]{{1,0}} parameter(0)
   %param_1 = s32[] parameter(1)
-  %part = f32[1,10]{1,0} dynamic-slice(%param_0, %param_1, %param_1), dynamic_slice_sizes={1,10}
-  ROOT %flat = f32[10]{0} bitcast(%part)
-}
+  %part = f32[1,10]{{1,0}} dynamic-slice(%param_0, %param_1, %param_1), dynamic_slice_sizes={{1,10}}
+  ROOT %flat = f32[10]{{0}} bitcast(%part)
+}}
 
-%body (carry: (s32[], f32[2,100], f32[100,3])) -> (s32[], f32[2,100], f32[100,3]) {
-  %carry = (s32[], f32[2,100]{1,0}, /*index=2*/f32[100,3]{1,0}) parameter(0)
+%body (carry: (s32[], f32[2,100], f32[100,3])) -> (s32[], f32[2,100], f32[100,3]) {{
+  %carry = (s32[], f32[2,100]{{1,0}}, /*index=2*/f32[100,3]{{1,0}}) parameter(0)
   %k = s32[] get-tuple-element(%carry), index=0
-  %w = f32[2,100]{1,0} get-tuple-element(%carry), index=1
-  %x = f32[100,3]{1,0} get-tuple-element(%carry), index=2
-  %slice = f32[10]{0} fusion(%w, %k), kind=kLoop, calls=%fused_slice
-  %update = f32[2,100]{1,0} fusion(%w, %slice, %k), kind=kLoop, calls=%fused_update
-  %product = (f32[2,3]{1,0}, s8[4096]{0}) custom-call(%update, %x), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}
-  %copied = f32[2,100]{1,0} copy(%update)
-  ROOT %next = (s32[], f32[2,100]{1,0}, f32[100,3]{1,0}) tuple(%k, %copied, %x)
-}
+  %w = f32[2,100]{{1,0}} get-tuple-element(%carry), index=1
+  %x = f32[100,3]{{1,0}} get-tuple-element(%carry), index=2
+  %slice = f32[10]{{0}} fusion(%w, %k), kind=kLoop, calls=%fused_slice
+  %update = f32[2,100]{{1,0}} fusion(%w, %slice, %k), kind=kLoop, calls=%fused_update
+  %product = (f32[2,3]{{1,0}}, s8[4096]{{0}}) \
+custom-call(%update, %x), custom_call_target="__cublas$gemm", \
+backend_config={GEMM}
+  %copied = f32[2,100]{{1,0}} copy(%update)
+  ROOT %next = (s32[], f32[2,100]{{1,0}}, f32[100,3]{{1,0}}) tuple(%k, %copied, %x)
+}}
 
-%condition (carry: (s32[], f32[2,100], f32[100,3])) -> pred[] {
-  %carry.1 = (s32[], f32[2,100]{1,0}, f32[100,3]{1,0}) parameter(0)
+%condition (carry: (s32[], f32[2,100], f32[100,3])) -> pred[] {{
+  %carry.1 = (s32[], f32[2,100]{{1,0}}, f32[100,3]{{1,0}}) parameter(0)
   ROOT %more = pred[] constant(true)
-}
+}}
 
-ENTRY %main (w0: f32[2,100], x0: f32[100,3]) -> f32[2,100] {
-  %w0 = f32[2,100]{1,0} parameter(0)
-  %x0 = f32[100,3]{1,0:S(1)} parameter(1)
+ENTRY %main (w0: f32[2,100], x0: f32[100,3]) -> f32[2,100] {{
+  %w0 = f32[2,100]{{1,0}} parameter(0)
+  %x0 = f32[100,3]{{1,0:S(1)}} parameter(1)
   %zero = s32[] constant(0)
-  %begin = (s32[], f32[2,100]{1,0}, f32[100,3]{1,0}) tuple(%zero, %w0, %x0)
-  %loop = (s32[], f32[2,100]{1,0}, f32[100,3]{1,0}) while(%begin), condition=%condition, body=%body, backend_config={"known_trip_count":{"n":"50"}}
-  ROOT %end = f32[2,100]{1,0} get-tuple-element(%loop), index=1
-}
+  %begin = (s32[], f32[2,100]{{1,0}}, f32[100,3]{{1,0}}) tuple(%zero, %w0, %x0)
+  %loop = (s32[], f32[2,100]{{1,0}}, f32[100,3]{{1,0}}) \
+while(%begin), condition=%condition, \
+body=%body, backend_config={TRIPS}
+  ROOT %end = f32[2,100]{{1,0}} get-tuple-element(%loop), index=1
+}}
 """
 
 
@@ -125,7 +131,8 @@ def test_the_report_judges_the_programs_of_an_h100(tmp_path):
         "peak_bytes": 20,
         **counted(parse(TEXT), Work("svm", 64), H100, 7850),
     }
-    programs = [one | {"target": target.name, "launches": 7.0 + place} for place, target in enumerate(TARGETS)]
+    names = [target.name for target in TARGETS]
+    programs = [one | {"target": name, "launches": 7.0 + place} for place, name in enumerate(names)]
     found = accelerators.verdicts(programs)
     assert [(each.what, each.met) for each in found] == [("launches", True), ("traffic, × least", True)]
     found = accelerators.verdicts([one | {"target": "H100", "launches": 8.5}])

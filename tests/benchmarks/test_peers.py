@@ -3,10 +3,12 @@
 import importlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import oracle
+from benchmarks.cnn import cnn
 from benchmarks.peers import numpy_stacked
 from benchmarks.peers.problem import SIZES, augmented, normalise, random_problem
 from efhc_jax.models import make_model
@@ -14,8 +16,9 @@ from efhc_jax.models import make_model
 TORCH = ["torch_modules", "torch_stacked"]
 PEERS = [*(pytest.param(name, marks=pytest.mark.torch) for name in TORCH), "numpy_stacked"]
 STACKED = PEERS[1:]
+BY_HAND = list(numpy_stacked.GRADIENTS)  # models with gradients in NumPy
 POLICIES = ["efhc", "gt", "zt"]  # of the runs of a random problem, in turn
-R = {"svm": 1300.0, "lenet5": 50.0}  # some devices fire at some iterations
+R = {"svm": 1300.0, "lenet5": 50.0, "cnn": 50.0}  # some devices fire at some iterations
 
 
 def module(peer):
@@ -28,7 +31,7 @@ def small_problem(model, runs):
     return problem._replace(learning_rate=(0.7, 2.0, 0.6))
 
 
-@pytest.mark.parametrize("model", SIZES)
+@pytest.mark.parametrize("model", BY_HAND)
 def test_the_problem_exercises_the_trigger(model):
     problem = small_problem(model, runs=3)
     trajectory = numpy_stacked.run(problem, "float64")
@@ -78,7 +81,7 @@ def test_lenet5_follows_the_modules(peer, runs):
 
 
 @pytest.mark.parametrize("peer", PEERS)
-@pytest.mark.parametrize("model", SIZES)
+@pytest.mark.parametrize("model", BY_HAND)
 def test_single_precision_stays_close(peer, model):
     problem = small_problem(model, runs=3)
     problem = problem._replace(threshold=np.zeros_like(problem.threshold))  # no trigger to flip
@@ -87,7 +90,7 @@ def test_single_precision_stays_close(peer, model):
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-4)
 
 
-@pytest.mark.parametrize("model", SIZES)
+@pytest.mark.parametrize("model", BY_HAND)
 @pytest.mark.parametrize("peer", STACKED)
 def test_blocks_change_nothing(monkeypatch, peer, model):
     problem = small_problem(model, runs=3)
@@ -101,7 +104,7 @@ def test_blocks_change_nothing(monkeypatch, peer, model):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("model", SIZES)
+@pytest.mark.parametrize("model", BY_HAND)
 def test_gradients_agree(x64, model, batch):
     import torch
 
@@ -141,7 +144,7 @@ def test_gradients_agree(x64, model, batch):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("model", SIZES)
+@pytest.mark.parametrize("model", BY_HAND)
 def test_accuracies_agree(model):
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.3, (3, SIZES[model]))
@@ -154,3 +157,25 @@ def test_accuracies_agree(model):
     assert len(set(accuracies[0])) > 1
     np.testing.assert_array_equal(accuracies[1], accuracies[0])
     np.testing.assert_array_equal(accuracies[2], accuracies[0])
+
+
+@pytest.mark.torch
+def test_the_cnn_of_pytorch_is_that_of_flax(x64):
+    import torch
+
+    from benchmarks.peers import torch_modules, torch_stacked
+
+    problem = small_problem("cnn", runs=1)
+    found = [each.run(problem, "float64").weights for each in (torch_modules, torch_stacked)]
+    assert np.abs(found[0] - problem.weights).max() > 0.01
+    np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+
+    model, row = cnn((28, 28), 10), problem.weights[0, 0]
+    assert model.size == SIZES["cnn"]
+    images = normalise("cnn", problem.images, "float64")
+    scores = model.logits(jnp.asarray(row), jnp.asarray(images))
+    flat = torch.from_numpy(row)
+    module = torch_modules.load_row("cnn", torch_modules.make_module("cnn").double(), flat)
+    assert torch.equal(torch_modules.to_row("cnn", module), flat)
+    with torch.no_grad():
+        np.testing.assert_allclose(module(torch.from_numpy(images)[:, None]), scores, atol=1e-12)

@@ -70,8 +70,11 @@ def test_convolutions(x64, settings):
 
 
 @pytest.mark.parametrize("groups", [2, 4])
-def test_groups_of_channels(x64, groups):
-    function = convolution(feature_group_count=groups)
+@pytest.mark.parametrize(
+    "settings", [{}, {"window_strides": (2, 1), "padding": "VALID"}, {"rhs_dilation": (2, 1)}]
+)
+def test_groups_of_channels(x64, groups, settings):
+    function = convolution(feature_group_count=groups, **settings)
     arguments = normal(2, 4, 5, 4), normal(3, 3, 4 // groups, 8)
     assert_same(function, *arguments)
     assert not left(function, *arguments)
@@ -88,6 +91,22 @@ def test_other_orders_of_axes(x64):
 def test_one_dimension(x64):
     function = convolution(dimension_numbers=("NHC", "HIO", "NHC"), window_strides=(2,))
     assert_same(function, normal(2, 7, 3), normal(3, 3, 4))
+    assert not left(function, normal(2, 7, 3), normal(3, 3, 4))
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_a_dense_layer_of_one_sample_has_a_gradient_that_is_a_product(x64, samples):
+    def layer(x, weights):
+        return jnp.tanh(x) @ weights
+
+    arguments = normal(samples, 5), normal(5, 3)
+    assert_same(layer, *arguments)
+
+    def sums(function):
+        gradient = jax.grad(lambda *each: function(*each).sum(), 1)
+        return str(jax.make_jaxpr(gradient)(*arguments))
+
+    assert ("pad[" in sums(rewritten(layer))) is (samples == 1)
 
 
 def test_a_border_that_wraps_around(x64):
@@ -156,6 +175,11 @@ def test_what_is_not_covered_runs_as_written(x64):
     arguments = normal(2, 4, 4, 3), normal(3, 3, 3, 4)
     assert_same(grouped, *arguments)
     assert left(grouped, *arguments)
+
+    half = functools.partial(convolution(), preferred_element_type=jnp.float32)
+    arguments = [normal(2, 4, 4, 2).astype(jnp.bfloat16), normal(3, 3, 2, 3).astype(jnp.bfloat16)]
+    assert left(half, *arguments)
+    assert rewritten(half)(*arguments).dtype == jnp.float32
 
     def loop(x):  # its body is left alone
         return jax.lax.scan(lambda x, _: (nnx.max_pool(x, (3,), (1,), "SAME"), x.sum()), x, None, 2)[0]

@@ -1,8 +1,8 @@
 """What some tests need beyond Python and pip, and what becomes of them where it is missing.
 
-Such a test is marked `full_data`, `browser`, `torch` or `compilers`, and skipped where that is not installed. The end
-of the output counts the skipped tests by reason. With `--no-skips`, as in CI, a run with a skipped test
-fails, whatever the reason.
+Such a test is marked `full_data`, `browser`, `torch` or `compilers`, and skipped where that is not
+installed. The end of the output counts the skipped tests by reason. With `--no-skips`, as in CI, a run
+with a skipped test fails, whatever the reason.
 """
 
 import importlib.util
