@@ -108,16 +108,22 @@ def _has_workspace(one: Instruction) -> bool:
 
 
 def _read(body: Computation, parameter: Instruction) -> float:
-    """Bytes of a parameter that a fusion reads: of those that it only slices, the slices."""
-    total = 0.0
+    """Bytes of a parameter that a fusion reads: all, or the slices of it, or what it gathers.
+
+    Slices that overlap are counted once, because they are near each other. What is gathered counts as
+    often as it is gathered.
+    """
+    sliced = gathered = 0.0
     for user in body.users(parameter.name):
-        if user.opcode in _SLICES and user.operands[0] == parameter.name:
-            total += user.bytes
+        if user.opcode == "gather" and user.operands[0] == parameter.name:
+            gathered += user.bytes
+        elif user.opcode in _SLICES and user.operands[0] == parameter.name:
+            sliced += user.bytes
         elif user.opcode == "bitcast":
-            total += min(_read(body, user), parameter.bytes)
+            sliced += _read(body, user)
         elif user.opcode != "dynamic-update-slice" or parameter.name in user.operands[1:]:
-            return parameter.bytes
-    return min(total, parameter.bytes)
+            sliced = parameter.bytes
+    return gathered + min(sliced, parameter.bytes)
 
 
 def _written(body: Computation, root: Instruction) -> float:

@@ -16,8 +16,8 @@ from benchmarks.accelerators.workloads import Work
 from benchmarks.suites import accelerators
 from efhc_jax.cli import main
 
-# Two models of 100 numbers, in a loop of 50 trips of two iterations: an update in place of ten numbers,
-# copy of everything, and a product of (2, 100) with (100, 3).
+# Two models of 100 numbers, in a loop of 50 trips of two iterations: a copy of everything,
+# an update in place of ten numbers, and a product of (2, 100) with (100, 3).
 GEMM = '{"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
 TRIPS = '{"known_trip_count":{"n":"50"}}'
 TEXT = f"""
