@@ -93,10 +93,11 @@ def lowered(work: Work, target: Target) -> tuple[Any, int]:
 
 def experiment_of(work: Work) -> Any:
     """The experiment: the paper's, or a sparse graph if there are many devices."""
-    from benchmarks import users_cnn
+    from benchmarks.cnn import cnn
     from efhc_jax.experiment.experiment import Experiment
+    from efhc_jax.models import MODELS
 
-    users_cnn.register()
+    MODELS["cnn"] = cnn
     shared = {"model": work.model, "batch_size": work.batch_size, "devices": work.devices}
     return Experiment(**shared, **({"graph": "ring", "split": "iid"} if work.devices > _DRAWN else {}))
 

@@ -3,8 +3,9 @@
 A convolution whose kernels differ between devices is compiled as a grouped convolution under `jax.vmap`,
 and the gradient of pooling by `reduce_window` as a scatter. Both are many times slower than what they
 are replaced by here: a matrix product of patches with kernels, and a maximum or sum of strided slices.
-The functions of a model are traced, and their operations evaluated one by one; those that are not
-covered run as written.
+In models with these, the gradient of a dense layer for a single sample is made a product as well. The
+functions of a model are traced, and their operations evaluated one by one; those that are not covered
+run as written.
 """
 
 from __future__ import annotations
