@@ -29,6 +29,7 @@ from efhc_jax.models.products import of_one_sample, scores
 _LARGEST_WINDOW = 128  # points of a window, each of which is an operation of the program
 
 _Rule = Callable[..., Array]
+_Rules = dict[Any, _Rule]  # by operation
 _Function = Callable[..., Any]
 
 
@@ -36,10 +37,13 @@ def mapped_well(model: Model, image_shape: tuple[int, int]) -> Model:
     """The model with its convolutions and pooling rewritten; the same object if it has none."""
     row = jax.eval_shape(model.init, jax.random.key(0))
     images = jax.ShapeDtypeStruct((2, *image_shape), jnp.result_type(float))
-    if not _has_covered(jax.make_jaxpr(model.logits)(row, images).jaxpr):
+    if not _has_covered(_RULES, jax.make_jaxpr(model.logits)(row, images).jaxpr):
         return model
-    of_all = model.logits_of_all or functools.partial(_scores_in_turn, model.logits)
-    return model._replace(logits=rewritten(model.logits), logits_of_all=of_all)
+    return model._replace(
+        logits=rewritten(model.logits),
+        logits_of_all=model.logits_of_all or functools.partial(_scores_in_turn, model.logits),
+        logits_on_cpu=model.logits_on_cpu or rewritten(model.logits, on_cpu=True),
+    )
 
 
 def _scores_in_turn(logits: _Function, rows: Array, images: Array) -> Array:
@@ -55,22 +59,29 @@ def _scores_in_turn(logits: _Function, rows: Array, images: Array) -> Array:
     return jax.lax.platform_dependent(rows, images, cpu=in_turn, default=at_once)
 
 
-def rewritten(function: _Function) -> _Function:
+def rewritten(function: _Function, *, on_cpu: bool = False) -> _Function:
     """A function with the same values and gradients, its convolutions and pooling rewritten.
 
     Functions with derivatives of their own (`jax.custom_jvp`, `jax.custom_vjp`) run as written.
+
+    Args:
+        function: the function.
+        on_cpu: whether to use the products of `models/products.py`, which accelerators cannot fuse.
     """
+    rules = _RULES_ON_CPU if on_cpu else _RULES
 
     @functools.wraps(function)
     def apply(*arguments: Any) -> Any:
         traced, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        found = _evaluate(traced.jaxpr, traced.consts, jax.tree.leaves(arguments))
+        found = _evaluate(rules, traced.jaxpr, traced.consts, jax.tree.leaves(arguments))
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return apply
 
 
-def _evaluate(traced: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+def _evaluate(
+    rules: _Rules, traced: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]
+) -> list[Any]:
     """The results of a traced function."""
     values: dict[Any, Any] = dict(zip(traced.constvars, constants, strict=True))
     values |= dict(zip(traced.invars, arguments, strict=True))
@@ -79,25 +90,25 @@ def _evaluate(traced: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any])
         return variable.val if isinstance(variable, Literal) else values[variable]
 
     for equation in traced.eqns:
-        found = _evaluate_one(equation, [read(variable) for variable in equation.invars])
+        found = _evaluate_one(rules, equation, [read(variable) for variable in equation.invars])
         values |= dict(zip(equation.outvars, found, strict=True))
     return [read(variable) for variable in traced.outvars]
 
 
-def _evaluate_one(equation: JaxprEqn, arguments: list[Any]) -> list[Any]:
+def _evaluate_one(rules: _Rules, equation: JaxprEqn, arguments: list[Any]) -> list[Any]:
     """The results of one operation."""
     primitive, params = equation.primitive, equation.params
-    if _is_covered(equation):
-        return [_RULES[primitive](*arguments, **params)]
-    if primitive in _CALLS and _is_within(equation):
+    if _is_covered(rules, equation):
+        return [rules[primitive](*arguments, **params)]
+    if primitive in _CALLS and _is_within(rules, equation):
         called = params[_CALLS[primitive]]
         body, constants = (
             (called.jaxpr, called.consts) if isinstance(called, ClosedJaxpr) else (called, ())
         )
         if primitive is not p.remat_p:
-            return _evaluate(body, constants, arguments)
+            return _evaluate(rules, body, constants, arguments)
         again = jax.checkpoint(
-            lambda *arguments: _evaluate(body, constants, arguments),
+            lambda *arguments: _evaluate(rules, body, constants, arguments),
             prevent_cse=params["prevent_cse"],
             policy=params["policy"],
         )
@@ -120,20 +131,20 @@ def _as_written(equation: JaxprEqn, arguments: list[Any]) -> list[Any]:
 _CALLS = {p.jit_p: "jaxpr", p.closed_call_p: "call_jaxpr", p.call_p: "call_jaxpr", p.remat_p: "jaxpr"}
 
 
-def _has_covered(traced: Jaxpr) -> bool:
-    return any(_is_covered(equation) or _is_within(equation) for equation in traced.eqns)
+def _has_covered(rules: _Rules, traced: Jaxpr) -> bool:
+    return any(_is_covered(rules, each) or _is_within(rules, each) for each in traced.eqns)
 
 
-def _is_within(equation: JaxprEqn) -> bool:
+def _is_within(rules: _Rules, equation: JaxprEqn) -> bool:
     """Whether a function that the operation calls has something to rewrite."""
     if equation.primitive not in _CALLS:
         return False
     called = equation.params[_CALLS[equation.primitive]]
-    return _has_covered(called.jaxpr if isinstance(called, ClosedJaxpr) else called)
+    return _has_covered(rules, called.jaxpr if isinstance(called, ClosedJaxpr) else called)
 
 
-def _is_covered(equation: JaxprEqn) -> bool:
-    if equation.primitive not in _RULES:
+def _is_covered(rules: _Rules, equation: JaxprEqn) -> bool:
+    if equation.primitive not in rules:
         return False
     params = equation.params
     if equation.primitive is p.dot_general_p:
@@ -199,6 +210,7 @@ def _padded(x: Array, value: Any, padding: Sequence[tuple[int, int]], dilation: 
 
 
 def _convolution(
+    multiply: Callable[..., Array],
     x: Array,
     kernel: Array,
     *,
@@ -211,7 +223,10 @@ def _convolution(
     precision: Any,
     **_: Any,
 ) -> Array:
-    """A convolution as a product of patches (batch, *space, point, channel) with kernels."""
+    """A convolution as a product of patches (batch, *space, point, channel) with kernels.
+
+    `multiply` is the product of weights (output, input) with samples (sample, input).
+    """
     numbers, groups = dimension_numbers, feature_group_count
     batch, channel, *space = numbers.lhs_spec
     outputs, inputs, *points = numbers.rhs_spec
@@ -221,7 +236,7 @@ def _convolution(
     x = _padded(x, 0, [(0, 0), *padding, (0, 0)], [1, *lhs_dilation, 1])
     slices = _windows(x, [1, *window, 1], [1, *window_strides, 1], [1, *rhs_dilation, 1])
     shape = slices[0].shape[:-1]
-    multiply = functools.partial(scores, precision=precision)
+    multiply = functools.partial(multiply, precision=precision)
     if groups == 1:
         patches = slices[0] if len(slices) == 1 else jnp.concatenate(slices, axis=-1)
         product = multiply(kernel.reshape(-1, width).T, patches.reshape(-1, patches.shape[-1]))
@@ -287,11 +302,19 @@ def _pooled_from(x: Array, start: Any, **params: Any) -> Array:
     return pooling[0](_pooled(*pooling, x, **params), jnp.asarray(start))
 
 
-_RULES: dict[Any, _Rule] = {
-    p.dot_general_p: _dense_of_one,
-    p.conv_general_dilated_p: _convolution,
+def _plain_scores(weights: Array, samples: Array, precision: Any) -> Array:
+    """Like `products.scores`, with the gradients that JAX derives."""
+    return jax.lax.dot_general(samples, weights, (((1,), (1,)), ((), ())), precision=precision)
+
+
+_RULES: _Rules = {
+    p.conv_general_dilated_p: functools.partial(_convolution, _plain_scores),
     p.reduce_window_max_p: functools.partial(_pooled, *_MAX),
     p.reduce_window_min_p: functools.partial(_pooled, *_MIN),
     p.reduce_window_sum_p: functools.partial(_pooled, *_SUM),
     p.reduce_window_p: _pooled_from,
+}
+_RULES_ON_CPU: _Rules = _RULES | {
+    p.dot_general_p: _dense_of_one,
+    p.conv_general_dilated_p: functools.partial(_convolution, scores),
 }
