@@ -40,7 +40,7 @@ def graphs(draw):
     return np.argwhere(np.triu(rng.random((DEVICES, DEVICES)) < likely, 1)), rng
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(graphs(), st.sampled_from([1, 2, 8]), st.booleans())
 def test_split_lists_and_matrix_agree(graph, slots, coordinated):
     links, rng = graph
@@ -68,7 +68,7 @@ def test_split_lists_and_matrix_agree(graph, slots, coordinated):
     )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(graphs(), st.sampled_from([1, 3]))
 def test_transitions_are_symmetric_and_doubly_stochastic(graph, slots):
     links, rng = graph
@@ -85,7 +85,7 @@ def test_transitions_are_symmetric_and_doubly_stochastic(graph, slots):
     np.testing.assert_allclose(transition, expected, atol=2e-6)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(graphs())
 def test_a_link_has_the_same_coin_in_every_storage(graph):
     links, _ = graph
