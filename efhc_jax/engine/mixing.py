@@ -117,7 +117,8 @@ def _weighted_models(link_weights: Array, weights: Array, neighbors: Array) -> I
     following operations into one pass that writes W once.
     """
     for slot in range(neighbors.shape[1]):
-        yield for_each(link_weights[:, slot], weights) * weights[neighbors[:, slot]]
+        behind = weights[neighbors[:, slot]]
+        yield for_each(link_weights[:, slot], behind) * behind
 
 
 def _mix_further(

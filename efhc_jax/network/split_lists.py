@@ -62,6 +62,8 @@ def split_lists(both: np.ndarray, devices: int, slots: int) -> SplitLists:
     neighbors = np.repeat(np.arange(devices, dtype=np.int32)[:, None], slots, axis=1)
     neighbors[both[first, 0], place[first]] = both[first, 1]
     owners, members = _grouped(rest[:, 0], slots)
+    if not len(owners):  # arrays without rows cannot be read; this one has no links
+        owners, members = np.zeros(1, int), np.full((1, slots), _NOWHERE, np.int32)
     senders = np.append(rest[:, 1], 0)[np.minimum(members, len(rest))]
     further = np.where(members == _NOWHERE, owners[:, None], senders)
     steps: list[Array] = []

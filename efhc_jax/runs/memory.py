@@ -52,7 +52,7 @@ _LIST_PROGRAM, _LIST_SLOT = 30 * _MB, 1 * _MB  # mixing over neighbour lists is 
 _COPIES_OF_RESULTS = 3  # collected, joined, and written
 
 # Of each run on its accelerator, fitted to XLA's analysis of the programs.
-_COPIES_TO_STEP = {True: 3.5, False: 5.5}  # of W, over a matrix of links and over lists
+_COPIES_TO_STEP = {True: 3.5, False: 3.2}  # of W, over a matrix of links and over lists
 _COPIES_OF_FURTHER_ROWS = 1.3  # of the rows of split lists beyond one per device, as long as models
 _MATRIX_BYTES, _LIST_BYTES = 20, 40  # of each slot while a step is computed
 _CHANGING_BYTES = {"static": 0, "periodic": 0, "churn": 0, "trace": 0, "mobility": 65}  # in addition

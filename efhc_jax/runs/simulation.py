@@ -23,6 +23,7 @@ from efhc_jax.engine.values import RunValues
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment, check_experiment, check_registered
 from efhc_jax.network.dynamics import DYNAMICS
+from efhc_jax.network.slots import sum_of_slots
 from efhc_jax.randomness.draws import pinned_settings
 from efhc_jax.results.datasets import note_policies, run_dataset
 from efhc_jax.results.history import History, Record
@@ -163,9 +164,8 @@ def run_batch(
     values = place_runs(spec.layout, values)
     train = place_shared(spec.layout, Samples(data.train_images, data.train_labels))
     test = place_shared(spec.layout, Samples(data.test_images, data.test_labels))
-    bandwidth, adjacency, budgets = to_host(
-        (values.bandwidth, values.network.adjacency, values.budgets[0])
-    )
+    degree = jax.vmap(sum_of_slots)(values.network.adjacency, values.network.neighbors)
+    bandwidth, degree, budgets = to_host((values.bandwidth, degree, values.budgets[0]))
     progress, spending, history = _begin(spec, values, control.checkpoints, filled_from)
     tracing = record is record_trace
     initial = None
@@ -212,7 +212,7 @@ def run_batch(
     at_budgets = to_host(evaluate_at_budgets(spec, spending, test)) if budgets.size else {}
     history.evaluation_seconds += time.perf_counter() - evaluating
     history.seconds = before + time.perf_counter() - began
-    return history.records(times, bandwidth, adjacency.sum(axis=2), at_budgets, initial)
+    return history.records(times, bandwidth, degree.astype(np.int64), at_budgets, initial)
 
 
 def _evaluate_initial(
