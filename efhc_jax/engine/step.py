@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What decreases with the iterations."""
+    """Step size and threshold decay of an iteration."""
 
     learning_rate: Float[Array, ""]  # α(k)
     decay: Float[Array, ""]  # γ(k)

@@ -54,7 +54,7 @@ def make_network(links: np.ndarray, devices: int, room: int = 0) -> Network:
         return Network(jnp.asarray(to_matrix(links, devices)))
     lists = split_lists(np.concatenate([links, links[:, ::-1]]), devices, slots)
     whole = rows == devices
-    return _without_missing_links(lists.neighbors if whole else lists)
+    return _without_missing_links(lists.neighbors[:devices] if whole else lists)
 
 
 def stored(degrees: np.ndarray, room: int = 0) -> Storage:
@@ -62,7 +62,7 @@ def stored(degrees: np.ndarray, room: int = 0) -> Storage:
 
     Example:
         >>> stored(np.full(1000, 20)), stored(np.full(1000, 999))
-        (Storage(rows=1000, slots=20, is_matrix=False), Storage(rows=1000, slots=1000, is_matrix=True))
+        (Storage(rows=1000, slots=24, is_matrix=False), Storage(rows=1000, slots=1000, is_matrix=True))
         >>> star = np.append(999, np.ones(999, int))
         >>> stored(star)
         Storage(rows=1124, slots=8, is_matrix=False)

@@ -59,6 +59,8 @@ _CHANGING_BYTES = {"static": 0, "periodic": 0, "churn": 0, "trace": 0, "mobility
 _OTHERWISE_CHANGING = 20  # for any other dynamics
 _DRAWN_BYTES = 24  # of each sample of a mini-batch; those of a chunk are drawn together
 _CHUNK = 500  # iterations at most
+_COUNTED = 20_000_000  # devices above which degrees are not counted: their models alone are too large
+_SPARSE = 8  # slots of each device that are assumed then
 
 # Of each link, and of each slot, while a network is drawn on the host.
 _LINK_BYTES, _NETWORKX_LINK_BYTES = 100, 300
@@ -218,6 +220,8 @@ def _network_of(runs: Sequence[Experiment]) -> _Network:
 def _network_of_one(e: Experiment) -> _Network:
     graphs = 0
     settings, dynamics = network_settings(e), DYNAMICS[e.dynamics]
+    if e.devices > _COUNTED:
+        return _Network(Storage(e.devices, _SPARSE), e.devices * _SPARSE // 2)
     if e.dynamics == "trace":
         graphs = len(read_graphs(e.graph_file, e.devices, e.iterations).times)
     degrees = None

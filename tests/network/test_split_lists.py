@@ -29,7 +29,9 @@ def as_split(links, devices, slots):
 
 
 def as_lists(links, devices):
-    return storage._without_missing_links(as_split(links, devices, devices).neighbors.neighbors)
+    return storage._without_missing_links(
+        as_split(links, devices, devices).neighbors.neighbors[:devices]
+    )
 
 
 @st.composite
