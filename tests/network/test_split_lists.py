@@ -60,8 +60,10 @@ def test_split_lists_and_matrix_agree(graph, slots, coordinated):
     shares = as_matrix(metropolis_weights(*network), network.neighbors)
     np.testing.assert_allclose(shares, oracle.metropolis_weights(np.asarray(dense)), rtol=1e-6)
     weights, flag = jnp.asarray(rng.normal(size=(DEVICES, 2, 3)), jnp.float32), jnp.asarray(coordinated)
-    mixed = average(weights, network.links, used, flag, network.neighbors)
-    np.testing.assert_allclose(mixed, average(weights, dense, expected, flag), atol=2e-6)
+    mixed = average(weights, metropolis_weights(*network), used, flag, network.neighbors)
+    np.testing.assert_allclose(
+        mixed, average(weights, metropolis_weights(dense), expected, flag), atol=2e-6
+    )
     bandwidth = jnp.asarray(rng.uniform(500, 9000, DEVICES), jnp.float32)
     np.testing.assert_allclose(
         transmission_time(used, network.links, bandwidth, 100, network.neighbors),
@@ -78,7 +80,8 @@ def test_transitions_are_symmetric_and_doubly_stochastic(graph, slots):
     fired = jnp.asarray(rng.random(DEVICES) < 0.5)
     used = used_links(network.links, network.links, fired, network.neighbors)
     never = jnp.asarray(False)
-    transition = np.asarray(average(jnp.eye(DEVICES), network.links, used, never, network.neighbors))
+    shares, identity = metropolis_weights(*network), jnp.eye(DEVICES)
+    transition = np.asarray(average(identity, shares, used, never, network.neighbors))
     np.testing.assert_allclose(transition, transition.T, atol=1e-6)
     np.testing.assert_allclose(transition.sum(1), 1, atol=1e-5)
     expected = oracle.transition_matrix(
