@@ -124,13 +124,13 @@ def _draw_accelerators(report: dict[str, Any]) -> Figure:
         for number, (target, look) in enumerate(zip(targets, (_OURS, _OTHER, _LIMIT), strict=False)):
             values = {one["work"]: one[what] for one in programs if one["target"] == target}
             places = [place + 0.27 * (number - 1) for place in range(len(works))]
-            lengths = [values.get(work, 0.0) for work in works]
+            lengths = [values.get(work) or 0.0 for work in works]
             axes.barh(places, lengths, height=0.25, color=look.color, label=target)
         axes.set_yticks(range(len(works)), works if axes is panels[0] else [""] * len(works))
         axes.tick_params(axis="y", labelsize="small")
         axes.invert_yaxis()
         axes.set(xscale="log", xlabel=label)
-    panels[1].legend(fontsize="small")
+    panels[0].legend(fontsize="small")
     return figure
 
 

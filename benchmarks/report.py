@@ -190,7 +190,7 @@ def _accelerator_sheets(report: dict[str, Any]) -> list[Sheet]:
                 size_of(one["bytes"]),
                 f"{one['bytes'] / one['least_bytes']:.2f}",
                 f"{one['flops'] / 1e9:.3g}",
-                duration(one["modelled_seconds"]),
+                _modelled(one),
                 size_of(one["temporary_bytes"]),
                 size_of(one["peak_bytes"]),
                 _listed(one["outside_fusions"]),
@@ -205,7 +205,7 @@ def _accelerator_sheets(report: dict[str, Any]) -> list[Sheet]:
             one["work"],
             one["target"],
             ", ".join(f"{kind} {size_of(size)}" for kind, size in one["collectives"].items()) or "none",
-            duration(one["modelled_seconds"]),
+            _modelled(one),
         ]
         for one in programs
         if one["accelerators"] > 1
@@ -217,6 +217,11 @@ def _accelerator_sheets(report: dict[str, Any]) -> list[Sheet]:
         rows = [[one["work"], duration(one["seconds"])] for one in report["measured"]]
         made.append(Sheet("Measured here, per iteration or evaluation", ["program", "best"], rows))
     return made
+
+
+def _modelled(program: dict[str, Any]) -> str:
+    seconds = program["modelled_seconds"]
+    return "–" if seconds is None else duration(seconds)
 
 
 def _listed(counts: dict[str, float]) -> str:

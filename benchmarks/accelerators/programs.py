@@ -56,7 +56,9 @@ def counted(program: Program, work: Work, target: Target, parameters: int) -> di
         "outside_fusions": total((one.kind, one.times) for one in inside if one.kind != "fusion"),
         "collectives": total((one.kind, one.bytes * one.times) for one in inside if one.is_collective),
         "with_host": sum(one.times for one in every if one.is_with_host),
-        "modelled_seconds": sum(one.times * modelled(one, target) for one in inside) / per,
+        "modelled_seconds": sum(one.times * modelled(one, target) for one in inside) / per
+        if target.launch
+        else None,
     }
 
 

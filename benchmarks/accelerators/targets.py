@@ -15,7 +15,8 @@ class Target(NamedTuple):
         bandwidth: bytes per second of its memory.
         flops: operations per second of matrix products in full 32-bit precision.
         link: bytes per second that it exchanges with others in one direction.
-        launch: seconds that an operation takes at least; an assumption of the model, 0 on a TPU.
+        launch: seconds that an operation takes at least, an assumption of the model; 0 if there is no
+            model, as for a TPU, which keeps much on its chip and launches nothing.
         description: for the compiler; empty if it knows the kind.
     """
 
