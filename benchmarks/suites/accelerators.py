@@ -46,7 +46,11 @@ def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     began, clock = now(), time.perf_counter()
     works = QUICK if quick else ALONE + SHARED
     say(f"compiling {len(works)} programs for {', '.join(target.name for target in TARGETS)}")
-    jobs = [(target, works[part::_PROCESSES]) for target in TARGETS for part in range(_PROCESSES)]
+    jobs = [
+        (target, works_for(target, works)[part::_PROCESSES])
+        for target in TARGETS
+        for part in range(_PROCESSES)
+    ]
     with ThreadPoolExecutor(_PROCESSES) as pool:
         parts = list(pool.map(lambda job: with_compilers(examine_all, *job), jobs))
     found = sorted((one for part in parts for one in part), key=_order)
@@ -62,6 +66,14 @@ def run(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
         "measured": here["measured"],
         "verdicts": [verdict.to_dict() for verdict in verdicts(found)],
     }
+
+
+def works_for(target: Target, works: list[Work]) -> list[Work]:
+    """The programs that can be counted.
+
+    That of an evaluation on a TPU does not say how often its loop is executed.
+    """
+    return [work for work in works if target.platform != "tpu" or not work.evaluates]
 
 
 def examine_all(target: Target, works: list[Work]) -> list[dict[str, Any]]:
