@@ -116,6 +116,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         images_at_once=96,
         properties=PROPERTIES,
         logits_on_cpu=on_cpu,
+        images_on_accelerators=384,
     )
 
 
