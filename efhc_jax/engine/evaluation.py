@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from efhc_jax.engine.budgets import Spending
 from efhc_jax.engine.deviation import parameters_of
@@ -16,8 +17,6 @@ from efhc_jax.engine.sharding import on_own_rows, spread
 from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, logits_of_all, normalise
-
-CHUNKS_TOGETHER = 4  # of the images that a model takes at once, on accelerators
 
 
 @functools.partial(jax.jit, static_argnames="spec")
@@ -90,17 +89,16 @@ def _accuracy_and_loss(
 
     Accelerators take larger chunks than a CPU, whose cache they would not fit.
     """
-    several = CHUNKS_TOGETHER * model.images_at_once
     return jax.lax.platform_dependent(
         rows,
         test,
-        cpu=functools.partial(_in_chunks, model, model.images_at_once),
-        default=functools.partial(_in_chunks, model, several),
+        cpu=functools.partial(_in_chunks, model, model.images_at_once, right_by_argmax),
+        default=functools.partial(_in_chunks, model, model.images_on_accelerators, right_by_comparison),
     )
 
 
 def _in_chunks(
-    model: Model, at_once: int, rows: Array, test: Samples
+    model: Model, at_once: int, is_right: Callable[..., Array], rows: Array, test: Samples
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """If the last chunk would be shorter, it begins earlier and leaves out what was already counted."""
     total = len(test.labels)
@@ -112,9 +110,32 @@ def _in_chunks(
         chunk = jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, begin, at_once), test)
         images = normalise(chunk.images)  # once for all rows
         logits = logits_of_all(model, rows, images)
-        right = (jnp.argmax(logits, axis=-1) == chunk.labels) & new
+        right = is_right(logits, chunk.labels) & new
         loss = jnp.where(new, jax.vmap(model.loss, (0, None))(logits, chunk.labels), 0)
         return right.sum(1, dtype=jnp.int32), loss.sum(1)
 
     right, loss = jax.lax.map(sums, jnp.arange(0, total, at_once))
     return right.sum(0) / total, loss.sum(0) / total
+
+
+def right_by_argmax(
+    logits: Float[Array, "row batch class"], labels: Int[Array, "batch"]
+) -> Bool[Array, "row batch"]:
+    """Whether the first largest score is that of the label; NaN is the largest of all."""
+    return jnp.argmax(logits, axis=-1) == labels
+
+
+def right_by_comparison(
+    logits: Float[Array, "row batch class"], labels: Int[Array, "batch"]
+) -> Bool[Array, "row batch"]:
+    """The same as `right_by_argmax`: no other score is larger than the label's, or as large and earlier.
+
+    Compilers for accelerators fuse it with the loss, whereas an argmax is one more pass over the scores.
+    """
+    classes = jnp.arange(logits.shape[-1])
+    is_label, is_earlier = labels[:, None] == classes, classes < labels[:, None]
+    own = jnp.sum(jnp.where(is_label, logits, 0), axis=-1, keepdims=True)
+    larger = (logits > own) | (is_earlier & (logits == own))
+    is_nan = logits != logits  # in these words it is fused, and with `isnan` it is not
+    larger |= is_nan & (is_earlier | (own == own))
+    return ~jnp.any(larger, axis=-1)

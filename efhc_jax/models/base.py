@@ -40,9 +40,10 @@ class Model(NamedTuple):
         loss: function from scores and labels to the loss of each sample, such as optax's losses.
         logits_of_all: optional, like `logits` for many rows on the same images, with scores
             (row, batch, class); by default, `logits` is mapped over the rows.
-        images_at_once: number of images per call of `logits_of_all`.
+        images_at_once: number of images per call of `logits_of_all` on a CPU.
         properties: what is known about the loss, such as its convexity; the audit uses it.
         logits_on_cpu: optional, the same scores as `logits` in a form whose gradient is faster on a CPU.
+        images_on_accelerators: number of images per call of `logits_of_all` on other platforms.
     """
 
     size: int
@@ -53,6 +54,7 @@ class Model(NamedTuple):
     images_at_once: int = 500
     properties: Properties = NOTHING_KNOWN
     logits_on_cpu: Logits | None = None
+    images_on_accelerators: int = 2000
 
 
 def logits_of_all(

@@ -4,8 +4,8 @@ Convolutions whose kernels differ between devices would be compiled as grouped c
 several times slower than products of kernels with patches of the image. In training, a patch holds all
 that a square of outputs needs, and the kernels are shifted to each of these outputs: a third of the
 patches of single outputs, or less, and products that are large enough for an accelerator. In evaluation,
-where operations count, there is a patch for each output. Arrays are (channel, height, width, batch), so
-that a slice moves contiguous memory.
+where operations count, there is a patch for each output, and GPUs keep patches on the chip. Arrays are
+(channel, height, width, batch), so that a slice moves contiguous memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.models import products
+from efhc_jax.models import products, triton
 from efhc_jax.models.base import PIXEL_MEAN, PIXEL_STD, Model
 from efhc_jax.models.cross_entropy import cross_entropy
 from efhc_jax.models.products import product
@@ -82,7 +82,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
     def logits_of_all(
         rows: Float[Array, "row parameter"], images: Float[Array, "batch 28 28"]
     ) -> Float[Array, "row batch class"]:
-        """On a CPU one model at a time, so that activations stay in the cache."""
+        """On a CPU one model at a time, so that activations stay in the cache; on GPUs in kernels."""
 
         def at_once(rows: Array, frame: Array) -> Array:
             patches = _patches_of_pairs(frame)
@@ -104,7 +104,19 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
 
             return jax.lax.map(scores, rows)
 
-        return jax.lax.platform_dependent(rows, _frame(images), cpu=in_turn, default=at_once)
+        def in_kernels(rows: Array, frame: Array) -> Array:
+            images = frame.shape[-1]
+            frame = jnp.pad(frame, [(0, 0)] * 3 + [(0, -images % triton.IMAGES)])
+
+            def scores(row: Array) -> Array:
+                first, second, *dense = layers_of(row)
+                x = triton.pooled_convolution(*first, frame)
+                return _dense_layers(dense, triton.pooled_convolution(*second, x)).T
+
+            return jax.vmap(scores)(rows)[:, :images]
+
+        kernels = {"cuda": in_kernels} if triton.is_supported() else {}
+        return jax.lax.platform_dependent(rows, _frame(images), cpu=in_turn, default=at_once, **kernels)
 
     size = int(ends[-1])
     return Model(
@@ -116,6 +128,7 @@ def lenet5(image_shape: tuple[int, int], classes: int) -> Model:
         images_at_once=96,
         properties=PROPERTIES,
         logits_on_cpu=on_cpu,
+        images_on_accelerators=384,
     )
 
 

@@ -47,7 +47,13 @@ def linear(
 
     properties = properties._replace(search_axes=even_axes)
     return Model(
-        classes * inputs, init, logits, loss, properties=properties, logits_on_cpu=logits_on_cpu
+        classes * inputs,
+        init,
+        logits,
+        loss,
+        properties=properties,
+        logits_on_cpu=logits_on_cpu,
+        images_on_accelerators=5000,
     )
 
 

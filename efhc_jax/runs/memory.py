@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.data import Dataset
-from efhc_jax.engine.evaluation import CHUNKS_TOGETHER
 from efhc_jax.engine.program import Spec
 from efhc_jax.engine.recording import Recorder, record_summary, record_trace
 from efhc_jax.engine.sharding import hardware
@@ -272,8 +271,9 @@ def _evaluation(
 ) -> tuple[int, int]:
     """Bytes to evaluate a run with its models at budgets, and the number of operations."""
     itemsize = jnp.zeros(()).dtype.itemsize
-    together = 1 if jax.default_backend() == "cpu" else CHUNKS_TOGETHER
-    at_once = min(together * model.images_at_once, len(dataset.test_labels))
+    on_cpu = jax.default_backend() == "cpu"
+    at_once = model.images_at_once if on_cpu else model.images_on_accelerators
+    at_once = min(at_once, len(dataset.test_labels))
     scores = _scores(model, devices + 1, at_once, dataset.image_shape, itemsize)
     logits = (devices + 1) * at_once * dataset.classes * itemsize
     held = models + scores.bytes + 2 * logits  # all rows and their mean, and the temporaries of the loss

@@ -133,9 +133,9 @@ def test_the_whole_run_lowers_for_gpus_without_callbacks(model):
         return recorded, evaluate(spec, progress.state, samples)
 
     key_data = jax.random.key_data(values.key)
-    exported = jax.export.export(jax.jit(whole_run), platforms=["cuda"])(
-        key_data, values._replace(key=None)
-    )
+    kernels = jax.export.DisabledSafetyCheck.custom_call("__gpu$xla.gpu.triton")  # nothing is stored
+    export = jax.export.export(jax.jit(whole_run), platforms=["cuda"], disabled_checks=[kernels])
+    exported = export(key_data, values._replace(key=None))
     text = re.sub(r"#loc\d* = .*|loc\(.*\)", "", exported.mlir_module())  # names of Python code
     assert exported.platforms == ("cuda",)
     assert "stablehlo.while" in text
