@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from efhc_jax.network.dynamics.base import Dynamics, Snapshot
     from efhc_jax.network.links import used_links
     from efhc_jax.network.topologies import GRAPHS, Graph, from_networkx
+    from efhc_jax.optimizers import OPTIMIZERS
+    from efhc_jax.optimizers.base import Optimizer
     from efhc_jax.plotting.plots import plot
     from efhc_jax.policies import POLICIES, Policy, Situation
     from efhc_jax.results.statistics import at_budget, compare, interval
@@ -62,6 +64,8 @@ _HOMES = {
     "make_model": "models",
     "Model": "models.base",
     "from_nnx": "models.flax_nnx",
+    "OPTIMIZERS": "optimizers",
+    "Optimizer": "optimizers.base",
     "plot": "plotting.plots",
     "POLICIES": "policies",
     "Policy": "policies",
@@ -83,6 +87,7 @@ _HOMES = {
 
 _ROOMS = {  # with the parameters of their members, such as `dynamics.Markov(failure=0.1)`
     "dynamics": "network.dynamics",
+    "optimizers": "optimizers",
     "policies": "policies",
     "schedules": "schedules",
     "graphs": "network.topologies",
