@@ -12,7 +12,7 @@ ORDER = [  # a room may import from those before it; rooms in one line do not kn
     {"data", "models", "optimizers", "policies", "schedules"},
     {"randomness"},
     {"network"},
-    {"resources"},
+    {"participation", "resources"},
     {"experiment", "engine"},
     {"results"},
     {"storage"},
