@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from efhc_jax.network.dynamics.base import Dynamics, Snapshot
     from efhc_jax.network.links import used_links
     from efhc_jax.network.topologies import GRAPHS, Graph, from_networkx
+    from efhc_jax.optimizers import OPTIMIZERS
+    from efhc_jax.optimizers.base import Optimizer
+    from efhc_jax.participation import PARTICIPATION
+    from efhc_jax.participation.base import Participation
     from efhc_jax.plotting.plots import plot
     from efhc_jax.policies import POLICIES, Policy, Situation
     from efhc_jax.results.statistics import at_budget, compare, interval
@@ -62,6 +66,10 @@ _HOMES = {
     "make_model": "models",
     "Model": "models.base",
     "from_nnx": "models.flax_nnx",
+    "OPTIMIZERS": "optimizers",
+    "Optimizer": "optimizers.base",
+    "PARTICIPATION": "participation",
+    "Participation": "participation.base",
     "plot": "plotting.plots",
     "POLICIES": "policies",
     "Policy": "policies",
@@ -83,6 +91,8 @@ _HOMES = {
 
 _ROOMS = {  # with the parameters of their members, such as `dynamics.Markov(failure=0.1)`
     "dynamics": "network.dynamics",
+    "optimizers": "optimizers",
+    "participation": "participation",
     "policies": "policies",
     "schedules": "schedules",
     "graphs": "network.topologies",

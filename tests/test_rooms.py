@@ -9,10 +9,10 @@ PACKAGE = Path(__file__).parents[1] / "efhc_jax"
 ORDER = [  # a room may import from those before it; rooms in one line do not know each other
     {"errors"},
     {"text", "disk", "members"},
-    {"data", "models", "policies", "schedules"},
+    {"data", "models", "optimizers", "policies", "schedules"},
     {"randomness"},
     {"network"},
-    {"resources"},
+    {"participation", "resources"},
     {"experiment", "engine"},
     {"results"},
     {"storage"},

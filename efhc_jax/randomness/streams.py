@@ -21,6 +21,8 @@ class Stream(enum.IntEnum):
     POLICY = 4
     BANDWIDTH = 5
     NETWORK = 6
+    PARTICIPATION = 7
+    COMPRESSION = 8
 
 
 def host_stream(seed: int, stream: Stream) -> np.random.Generator:
