@@ -11,7 +11,7 @@ ORDER = [  # a room may import from those before it; rooms in one line do not kn
     {"text", "disk", "members"},
     {"data", "models", "policies", "schedules"},
     {"randomness"},
-    {"network"},
+    {"network", "compressors"},
     {"resources"},
     {"experiment", "engine"},
     {"results"},
