@@ -56,6 +56,20 @@ def threshold_of_largest(
     return lax.platform_dependent(patterns, k, cpu=bit_by_bit, default=by_digits)
 
 
+def count_reaching(
+    patterns: UInt[Array, "row entries"], threshold: UInt[Array, "row"]
+) -> Int[Array, "row"]:
+    """Number of entries of each row that reach its threshold, which is above 0."""
+
+    def on_cpu(patterns: Array, threshold: Array) -> Array:
+        return _count(_folded(patterns), threshold)
+
+    def at_once(patterns: Array, threshold: Array) -> Array:
+        return jnp.sum(patterns >= threshold[:, None], axis=1, dtype=jnp.int32)
+
+    return lax.platform_dependent(patterns, threshold, cpu=on_cpu, default=at_once)
+
+
 class _Search(NamedTuple):
     bit: UInt[Array, ""]  # the next to decide
     threshold: UInt[Array, "row"]
@@ -65,15 +79,14 @@ class _Search(NamedTuple):
 def bit_by_bit(patterns: UInt[Array, "row entries"], k: Int[Array, ""]) -> UInt[Array, "row"]:
     """`threshold_of_largest` on a CPU."""
     rows, entries = patterns.shape
-    folded = jnp.pad(patterns, ((0, 0), (0, -entries % _FOLDS))).reshape(rows, _FOLDS, -1)
+    folded = _folded(patterns)
 
     def unfinished(search: _Search) -> Bool[Array, ""]:
         return (search.bit > 0) & jnp.any(search.reaching != k)
 
     def decide(search: _Search) -> _Search:
         higher = search.threshold | search.bit
-        parts = (folded[:, part] >= higher[:, None] for part in range(_FOLDS))
-        reaching = jnp.sum(sum(part.astype(jnp.int32) for part in parts), axis=1, dtype=jnp.int32)
+        reaching = _count(folded, higher)
         enough = reaching >= k
         return _Search(
             search.bit >> 1,
@@ -81,9 +94,8 @@ def bit_by_bit(patterns: UInt[Array, "row entries"], k: Int[Array, ""]) -> UInt[
             jnp.where(enough, reaching, search.reaching),
         )
 
-    first = jnp.asarray(np.array(1 << (_width(patterns) - 1), patterns.dtype))
     nothing = jnp.zeros(rows, patterns.dtype)
-    begin = _Search(first, nothing, jnp.full(rows, entries, jnp.int32))
+    begin = _Search(_highest_bit(patterns), nothing, jnp.full(rows, entries, jnp.int32))
     return lax.while_loop(unfinished, decide, begin).threshold
 
 
@@ -99,6 +111,30 @@ def by_digits(patterns: UInt[Array, "row entries"], k: Int[Array, ""]) -> UInt[A
     return threshold
 
 
-def _width(patterns: UInt[Array, "row entries"]) -> int:
+def _folded(patterns: UInt[Array, "row entries"]) -> Int[Array, "row fold part"]:
+    """The entries in parts, with zeros after the last."""
+    rows, entries = patterns.shape
+    padded = jnp.pad(patterns, ((0, 0), (0, -entries % _FOLDS)))
+    return _signed(padded.reshape(rows, _FOLDS, -1))
+
+
+def _count(folded: Int[Array, "row fold part"], threshold: UInt[Array, "row"]) -> Int[Array, "row"]:
+    """Number of entries that reach a threshold above 0."""
+    least = _signed(threshold)[:, None]
+    reaching = sum((folded[:, fold] >= least).astype(jnp.int32) for fold in range(_FOLDS))
+    return jnp.sum(jnp.asarray(reaching), axis=1, dtype=jnp.int32)
+
+
+def _signed(patterns: UInt[Array, "*shape"]) -> Int[Array, "*shape"]:
+    """The same order in integers with a sign, for which CPUs have comparisons of vectors."""
+    kind = jnp.int64 if _width(patterns) == 64 else jnp.int32
+    return lax.bitcast_convert_type(patterns ^ _highest_bit(patterns), kind)
+
+
+def _highest_bit(patterns: UInt[Array, "*shape"]) -> UInt[Array, ""]:
+    return jnp.asarray(np.array(1 << (_width(patterns) - 1), patterns.dtype))
+
+
+def _width(patterns: UInt[Array, "*shape"]) -> int:
     """Bits of an entry."""
     return 8 * patterns.dtype.itemsize

@@ -10,7 +10,12 @@ from jax import lax
 from jaxtyping import Array, Float, UInt
 
 from efhc_jax.compressors.base import Compressor
-from efhc_jax.compressors.selection import entries_kept, least_share_kept, threshold_of_largest
+from efhc_jax.compressors.selection import (
+    count_reaching,
+    entries_kept,
+    least_share_kept,
+    threshold_of_largest,
+)
 
 
 def compress(
@@ -32,9 +37,10 @@ def compress(
     parameters = math.prod(shape)
     magnitudes = _magnitudes(vectors).reshape(devices, parameters)
     threshold = threshold_of_largest(magnitudes, entries_kept(settings.ratio, parameters))
-    kept = magnitudes >= jnp.maximum(threshold, 1)[:, None]
-    count = jnp.sum(kept, axis=1, dtype=jnp.int32).astype(vectors.dtype)
-    return jnp.where(kept.reshape(vectors.shape), vectors, 0), count * _bits_per_entry(parameters)
+    least = jnp.maximum(threshold, 1)  # the zeros are below
+    kept = (magnitudes >= least[:, None]).reshape(vectors.shape)
+    count = count_reaching(magnitudes, least).astype(vectors.dtype)
+    return jnp.where(kept, vectors, 0), count * _bits_per_entry(parameters)
 
 
 def numbers(parameters: int, settings: Any) -> float:
