@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from efhc_jax.engine.deviation import for_each
+from efhc_jax.models.rows import for_each
 
 
 class Spending(NamedTuple):

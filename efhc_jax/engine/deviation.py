@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float
+
+from efhc_jax.models.rows import for_each, parameters_of
 
 
 def normalised_distance(
@@ -49,15 +51,3 @@ def from_distance(
     if order == 1:
         return distance / parameters
     return jnp.sqrt(distance / parameters) if order == 2 else distance
-
-
-def parameters_of(weights: Float[Array, "device *parameters"]) -> tuple[int, ...]:
-    """The axes of a device's parameters."""
-    return tuple(range(1, weights.ndim))
-
-
-def for_each(
-    values: Shaped[Array, "device"], weights: Float[Array, "device *parameters"]
-) -> Shaped[Array, "device *ones"]:
-    """One value per device, in a shape that broadcasts over the parameters of the device."""
-    return values.reshape(-1, *(1 for _ in weights.shape[1:]))

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from efhc_jax.engine.budgets import Spending
-from efhc_jax.engine.deviation import parameters_of
 from efhc_jax.engine.objective import global_loss, make_objective
 from efhc_jax.engine.program import Samples, Spec, in_full_precision
 from efhc_jax.engine.sharding import on_own_rows, spread
 from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.models.base import Model, logits_of_all, normalise
+from efhc_jax.models.rows import parameters_of
 
 
 @functools.partial(jax.jit, static_argnames="spec")

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped
 
-from efhc_jax.engine.deviation import for_each
 from efhc_jax.engine.sharding import on_own_rows
+from efhc_jax.models.rows import for_each
 from efhc_jax.network.slots import Neighbors, behind_slots, of_rows, sum_of_slots
 from efhc_jax.network.split_lists import SplitLists, sums_of_further, taken
 
