@@ -20,19 +20,20 @@ Word = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 class Plot:
     """Plot a stored run or sweep.
 
-    Without --x: a variable against iterations and against transmission time. With --x AXIS: a variable
-    against this axis. With --x and --rows: a heat map; with --lead POLICY, a heat map of its difference
-    from the other policies.
+    Without --x: a variable against iterations and against transmission time. With --x COST, which is
+    iteration, time, messages or bits: against what had been spent. With --x AXIS: a variable against
+    this axis of the sweep. With --x and --rows: a heat map; with --lead POLICY, a heat map of its
+    difference from the other policies.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Result file (netCDF), or a folder that contains one."""
     x: Word = None
-    """Axis of the sweep for the x axis."""
+    """Axis of the sweep, or cost (iteration, time, messages or bits), for the x axis."""
     y: str = "accuracy"
     """Variable to plot."""
     hue: Word = None
-    """Axis of the sweep with a line or a panel per value; policy by default, if there are several."""
+    """Axis of the sweep with a line or a panel per value; by default policy or method."""
     rows: Word = None
     """Axis of the sweep for the rows of a heat map."""
     lead: Word = None

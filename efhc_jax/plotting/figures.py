@@ -13,6 +13,7 @@ from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import why_no_effect
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.plotting.styles import LOOKS, TITLES, Look, look_of
+from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.selection import setting_of, swept
 from efhc_jax.results.statistics import (
     Interval,
@@ -31,30 +32,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_COSTS = ("iteration", "time")
 _STRETCHES = 60  # points of a curve of a variable that is recorded in every iteration
 
 
-def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
+def draw_run(run: xarray.Dataset, y: str = "accuracy", costs: Sequence[str] = _COSTS) -> Figure:
     """A variable of one run against iterations and transmission time, with the range over devices.
 
     Variables that are recorded in every iteration are averaged over intervals, and drawn against
     iterations only.
+
+    Args:
+        run: the run.
+        y: the variable.
+        costs: a panel for each, of `results.costs`.
     """
     experiment = Experiment.from_json(run.attrs["experiment"])
     values = _over_time(run, y)
-    figure, panels = subplots(1 if "step" in values.dims else 2, sharey=True)
+    costs = _costs_of(values, y, costs)
+    figure, panels = subplots(len(costs), sharey=True)
     look = look_of("policy", experiment.policy, 0)
     has_devices = "device" in values.dims
     nothing = values * np.nan
     band = Band(values, nothing, nothing)
     if has_devices:
         band = Band(values.mean("device"), values.min("device"), values.max("device"))
-    x = (
-        [values.step.values]
-        if "step" in values.dims
-        else [run.iteration.values, time_at_evaluations(run)]
-    )
-    for axes, points, name in zip(panels, x, ("iteration", "time"), strict=False):
+    for axes, name in zip(panels, costs, strict=True):
+        points = values.step.values if "step" in values.dims else cost_at_evaluations(run, name)
         draw_band(axes, points, band, look)
         axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
@@ -66,27 +70,37 @@ def draw_run(run: xarray.Dataset, y: str = "accuracy") -> Figure:
     return figure
 
 
-def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") -> Figure:
+def draw_curves(
+    grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy", costs: Sequence[str] = _COSTS
+) -> Figure:
     """A variable of a sweep against iterations and against transmission time, with a line per hue.
 
     Variables that are recorded in every iteration are averaged over intervals, and drawn against
     iterations only.
+
+    Args:
+        grid: the sweep.
+        hue: the axis with a line per value.
+        y: the variable.
+        costs: a panel for each, of `results.costs`.
     """
     if hue != "policy":
         check_dimension(grid.accuracy, hue)
-    recorded = "step" in _over_time(grid, y).dims
+    costs = _costs_of(_over_time(grid, y), y, costs)
     grid = only(grid, {hue, "seed"})
     setting = setting_of(grid)
-    figure, panels = subplots(1 if recorded else 2, sharey=True)
+    figure, panels = subplots(len(costs), sharey=True)
     for position, (value, part) in enumerate(parts_of(grid, hue)):
         look = look_of(hue, setting.policy if value is None else value, position)
         values = _over_time(part, y)
         values = values.mean("device") if "device" in values.dims else values
-        x = values.step.values if recorded else part.iteration.values
-        draw_band(panels[0], x, interval(values), look)
-        if not recorded:
-            draw_band(panels[1], *over_common_time(part, y), look)
-    for axes, name in zip(panels, ("iteration", "time"), strict=False):
+        for axes, name in zip(panels, costs, strict=True):
+            if name == "iteration":
+                x = values.step.values if "step" in values.dims else part.iteration.values
+                draw_band(axes, x, interval(values), look)
+            else:
+                draw_band(axes, *over_common_cost(part, y, name), look)
+    for axes, name in zip(panels, costs, strict=True):
         axes.set(xlabel=TITLES[name])
         axes.set_xlim(left=0)
     panels[0].set(ylabel=in_figure(TITLES.get(y, y)))
@@ -95,6 +109,18 @@ def draw_curves(grid: xarray.Dataset, hue: str = "policy", y: str = "accuracy") 
     panels[0].legend(**_legend(grid))
     figure.suptitle(in_figure(describe(setting, swept(grid))))
     return figure
+
+
+def _costs_of(values: xarray.DataArray, y: str, costs: Sequence[str]) -> Sequence[str]:
+    """The costs that a variable can be drawn against; of one recorded in every iteration, iterations."""
+    if "step" not in values.dims:
+        return costs
+    if "iteration" not in costs:
+        raise ExperimentError(
+            f"x={costs[0]}: y={y} is recorded in every iteration, and drawn against iterations; "
+            "leave x out"
+        )
+    return ["iteration"]
 
 
 def _over_time(part: xarray.Dataset, y: str) -> xarray.DataArray:
@@ -243,18 +269,18 @@ class Moment(NamedTuple):
         return times.index(self.iteration)
 
 
-def over_common_time(
-    part: xarray.Dataset, variable: str = "accuracy", points: int = 60
+def over_common_cost(
+    part: xarray.Dataset, variable: str = "accuracy", cost: str = "time", points: int = 60
 ) -> tuple[np.ndarray, Interval]:
-    """A variable of several seeds, interpolated at common transmission times; accuracies in per cent.
+    """A variable of several seeds, interpolated at common costs; accuracies in per cent.
 
-    The times end where the first seed ends. A seed that diverged does not count for that, and has no
+    The costs end where the first seed ends. A seed that diverged does not count for that, and has no
     values afterwards.
     """
     import xarray
 
     runs = part if "seed" in part.dims else part.expand_dims("seed")
-    times = [time_at_evaluations(runs.isel(seed=seed)) for seed in range(runs.sizes["seed"])]
+    times = [cost_at_evaluations(runs.isel(seed=seed), cost) for seed in range(runs.sizes["seed"])]
     whole = [time[-1] for time in times if np.isfinite(time[-1])]
     last = min(whole) if whole else max(np.nanmax(time) for time in times)
     common = np.linspace(0, last, points)
@@ -272,12 +298,6 @@ def _interpolated(at: np.ndarray, time: np.ndarray, row: np.ndarray) -> np.ndarr
     return np.interp(at, time[known], row[known], right=np.nan)
 
 
-def time_at_evaluations(run: xarray.Dataset) -> np.ndarray:
-    """Cumulative transmission time at each evaluation, summed in 64 bits."""
-    total = np.concatenate([[0.0], np.cumsum(run.transmission_time.values, dtype=np.float64)])
-    return total[run.iteration.values]
-
-
 def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
     """The settings in one line, without those that are swept.
 
@@ -287,6 +307,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
     """
     model, dataset = (str(getattr(experiment, name)) for name in ("model", "dataset"))
     parts = {
+        "method": "" if experiment.is_default("method") else str(experiment.method),
         "model": model if "dataset" in axes else f"{model} on {dataset}",
         "devices": f"{experiment.devices:,} devices",
         "r": f"r = {experiment.r:g}",
@@ -298,7 +319,7 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
         parts["placement"] = "nested graphs"
     if why_no_effect(experiment, "r") and "policy" not in axes:
         del parts["r"]
-    return ", ".join(text for name, text in parts.items() if name not in axes)
+    return ", ".join(text for name, text in parts.items() if text and name not in axes)
 
 
 def save_figure(figure: Figure, path: Path) -> Path:

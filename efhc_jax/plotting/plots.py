@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from efhc_jax.errors import ExperimentError
+from efhc_jax.results.costs import COSTS, check_cost
 from efhc_jax.text.names import known_name
 
 if TYPE_CHECKING:
@@ -27,15 +28,16 @@ def plot(
 ) -> Figure:
     """Plot a run or a sweep.
 
-    Without `x`: a variable against iterations and against transmission time. With `x`: a variable at
-    one moment of the runs against an axis of the sweep. With `x` and `rows`: a heat map; with `lead` as
+    Without `x`: a variable against iterations and against transmission time. With `x` a cost (iteration,
+    time, messages or bits): a variable against what had been spent. With `x` an axis of the sweep: a
+    variable at one moment of the runs. With `x` and `rows`: a heat map; with `lead` as
     well, a heat map of the difference of a policy from each other one.
 
     Args:
         result: the result of `simulate`, `sweep` or `load`.
-        x: axis of the sweep for the x axis.
+        x: axis of the sweep, or cost, for the x axis.
         y: variable to plot.
-        hue: axis of the sweep with a line or a panel per value; by default policy, if it is an axis.
+        hue: axis of the sweep with a line or a panel per value; by default policy or method.
         rows: axis of the sweep for the rows of a heat map.
         lead: policy whose difference from each other one, paired by seed, is drawn.
         iteration: with `x`, iteration of the evaluation to plot; the last by default.
@@ -62,8 +64,10 @@ def plot(
         result = selected(result, axis, value)
     axes = figures.swept(result)
     moment = figures.Moment(iteration, budget)
-    chosen_hue = hue or ("policy" if "policy" in axes and "policy" not in (x, rows) else None)
-    if x is None:
+    lines = [name for name in ("policy", "method") if name in axes and name not in (x, rows)]
+    chosen_hue = hue or (lines[0] if lines else None)
+    is_cost = x in COSTS and x not in axes
+    if x is None or is_cost:
         without_axis = {"rows": rows, "lead": lead, "iteration": iteration, "budget": budget}
         for name, value in without_axis.items():
             if value is not None:
@@ -71,11 +75,14 @@ def plot(
                 raise ExperimentError(
                     f"{name}={value}: {what} is drawn against an axis of the sweep; give x"
                 )
+        costs = ("iteration", "time") if x is None else (x,)
+        for cost in costs:
+            check_cost(result, cost)
         if not axes and hue is not None:
             raise ExperimentError(f"hue={hue}: not an axis; this is a single run, which has none")
         if axes:
-            return figures.draw_curves(result, chosen_hue or "policy", y)
-        return figures.draw_run(result, y)
+            return figures.draw_curves(result, chosen_hue or "policy", y, costs)
+        return figures.draw_run(result, y, costs)
     if rows is None:
         if lead is not None:
             raise ExperimentError(f"lead={lead}: is drawn as a heat map; give rows as well")

@@ -39,11 +39,13 @@ _LOOKS_OF_OTHER_POLICIES = [  # different from those of the package's policies
 TITLES = {
     "iteration": "iteration",
     "time": "cumulative transmission time",
+    "messages": "messages sent",
+    "bits": "bits sent",
     "weak_fraction": "fraction of weak devices H",
     "connectivity": "connectivity (radius)",
     "r": "threshold scale r",
 }
-TITLES |= {name: title_of(name) for name in VARIABLES}
+TITLES = {name: title_of(name) for name in VARIABLES} | TITLES
 
 
 def look_of(axis: str, value: Any, position: int) -> Look:

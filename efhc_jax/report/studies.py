@@ -12,7 +12,7 @@ import numpy as np
 from efhc_jax.errors import DataError
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.experiment.limits import limit_of
-from efhc_jax.plotting.figures import Band, describe, over_common_time, time_at_evaluations
+from efhc_jax.plotting.figures import Band, describe, over_common_cost
 from efhc_jax.plotting.styles import look_of
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.command import instructions
@@ -20,6 +20,7 @@ from efhc_jax.report.packing import numbers, some_of, stretches
 from efhc_jax.report.runs import Detail, Room, run_values
 from efhc_jax.report.thinning import Limits
 from efhc_jax.results.activity import one_run
+from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.selection import swept
 from efhc_jax.results.statistics import Interval, interval, per_run
 
@@ -276,7 +277,7 @@ def _curves(part: xarray.Dataset, points: Points) -> dict[str, Any]:
     if part.sizes.get("seed", 1) < 2:
         return _run_curves(part.squeeze("seed") if "seed" in part.dims else part, points)
     kept = part.isel(evaluation=points.evaluations)
-    time, by_time = over_common_time(part)
+    time, by_time = over_common_cost(part)
     rates = interval(_rates(part.transmission_time, points))
     return {
         "accuracy": _band(interval(100 * per_run(kept, "accuracy"))),
@@ -293,7 +294,7 @@ def _run_curves(run: xarray.Dataset, points: Points) -> dict[str, Any]:
     devices = Band(accuracy.mean("device"), accuracy.min("device"), accuracy.max("device"))
     return {
         "accuracy": _band(devices),
-        "by_time": _band(devices) | {"x": numbers(time_at_evaluations(run)[here])},
+        "by_time": _band(devices) | {"x": numbers(cost_at_evaluations(run)[here])},
         "rate": {"mean": numbers(_rates(run.transmission_time, points).values)},
         "consensus": {"mean": numbers(run.consensus_error.values[here])},
     }

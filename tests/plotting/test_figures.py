@@ -12,11 +12,11 @@ from efhc_jax.plotting.figures import (
     draw_curves,
     draw_lines,
     draw_run,
-    over_common_time,
+    over_common_cost,
     save_figure,
-    time_at_evaluations,
 )
 from efhc_jax.plotting.styles import LOOKS, look_of
+from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.selection import swept
 from small import SMALL
 
@@ -246,18 +246,18 @@ def hand_made():
     )
 
 
-def test_time_at_evaluations_by_hand():
-    assert time_at_evaluations(hand_made().isel(seed=0)).tolist() == [0, 4, 8]
-    assert time_at_evaluations(hand_made().isel(seed=1)).tolist() == [0, 2, 4]
+def test_cost_at_evaluations_by_hand():
+    assert cost_at_evaluations(hand_made().isel(seed=0)).tolist() == [0, 4, 8]
+    assert cost_at_evaluations(hand_made().isel(seed=1)).tolist() == [0, 2, 4]
 
 
 def test_accuracy_at_common_times_by_hand():
-    common, found = over_common_time(hand_made(), points=5)
+    common, found = over_common_cost(hand_made(), points=5)
     np.testing.assert_allclose(common, [0, 1, 2, 3, 4])
     np.testing.assert_allclose(found.mean, [0, 7.5, 15, 22.5, 30])
     reach = found.high - found.mean
     np.testing.assert_allclose(reach, 12.706205 * np.array([0, 2.5, 5, 7.5, 10]), rtol=1e-6)
-    common, alone = over_common_time(hand_made().isel(seed=0), points=3)
+    common, alone = over_common_cost(hand_made().isel(seed=0), points=3)
     np.testing.assert_allclose(common, [0, 4, 8])
     np.testing.assert_allclose(alone.mean, [0, 20, 40])
     assert alone.low.isnull().all()
@@ -267,7 +267,7 @@ def test_a_diverged_seed_does_not_shorten_the_others():
     part = hand_made()
     part.transmission_time[1, 2:] = np.nan
     part.accuracy[1, 2:] = np.nan
-    common, found = over_common_time(part, points=5)
+    common, found = over_common_cost(part, points=5)
     np.testing.assert_allclose(common, [0, 2, 4, 6, 8])
     np.testing.assert_array_equal(found.seeds, [2, 2, 1, 1, 1])
     np.testing.assert_allclose(found.mean[2:], [20, 30, 40])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from efhc_jax.plotting.figures import time_at_evaluations
 from efhc_jax.plotting.styles import LOOKS
+from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.statistics import at_budget, interval, per_run
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def advantage_at_equal_time(grid: xarray.Dataset, one: str, other: str) -> xarra
     rows = []
     for seed in grid.seed.values:
         runs = [grid.sel(policy=policy, seed=seed) for policy in (one, other)]
-        times = [time_at_evaluations(run) for run in runs]
+        times = [cost_at_evaluations(run) for run in runs]
         common = np.linspace(0, min(time[-1] for time in times), 400)
         curves = [
             np.interp(common, time, 100 * per_run(run, "accuracy").values)

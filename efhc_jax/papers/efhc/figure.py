@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from efhc_jax.papers.efhc.settings import COMPARED
-from efhc_jax.plotting.figures import draw_band, keep_to_percent, over_common_time
+from efhc_jax.plotting.figures import draw_band, keep_to_percent, over_common_cost
 from efhc_jax.plotting.styles import LOOKS
 from efhc_jax.results.statistics import Interval, at_budget, interval, per_run
 
@@ -54,7 +54,7 @@ def _draw_curves(row: Any, grid: xarray.Dataset) -> None:
         spent = _averaged(part.transmission_time)
         draw_band(by_iteration, spent.step.values, interval(spent), look)
         draw_band(accuracy, part.iteration.values, interval(100 * per_run(part, "accuracy")), look)
-        draw_band(by_time, *over_common_time(part), look)
+        draw_band(by_time, *over_common_cost(part), look)
     by_iteration.set(xlabel="iteration", ylabel="transmission time per iteration", ylim=(0, None))
     accuracy.set(xlabel="iteration", ylabel="accuracy (%)")
     by_time.set(xlabel="cumulative transmission time", ylabel="accuracy (%)")
