@@ -12,12 +12,15 @@ TYPE_CHECKING = False  # importing typing for it would cost more than all the re
 if TYPE_CHECKING:
     from typing import Any
 
+    from efhc_jax.compressors import COMPRESSORS, Compressor
     from efhc_jax.data import DATASETS, SPLITS, Dataset, load_dataset
     from efhc_jax.data.splits import Split
     from efhc_jax.engine.mixing import metropolis_weights, mix, transition_matrix
     from efhc_jax.errors import DataError, EfhcError, ExperimentError
     from efhc_jax.experiment.experiment import Experiment
     from efhc_jax.members import parameter
+    from efhc_jax.methods import METHODS, Method, Turn
+    from efhc_jax.methods.base import Updated
     from efhc_jax.models import MODELS, Architecture, make_model
     from efhc_jax.models.base import Model
     from efhc_jax.models.flax_nnx import from_nnx
@@ -61,6 +64,12 @@ _HOMES = {
     "mix": "engine.mixing",
     "transition_matrix": "engine.mixing",
     "used_links": "network.links",
+    "COMPRESSORS": "compressors",
+    "Compressor": "compressors",
+    "METHODS": "methods",
+    "Method": "methods",
+    "Turn": "methods",
+    "Updated": "methods.base",
     "MODELS": "models",
     "Architecture": "models",
     "make_model": "models",
@@ -91,9 +100,10 @@ _HOMES = {
 
 _ROOMS = {  # with the parameters of their members, such as `dynamics.Markov(failure=0.1)`
     "dynamics": "network.dynamics",
+    "methods": "methods",
+    "policies": "policies",
     "optimizers": "optimizers",
     "participation": "participation",
-    "policies": "policies",
     "schedules": "schedules",
     "graphs": "network.topologies",
 }

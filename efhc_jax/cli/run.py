@@ -150,7 +150,8 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
     """Summary of a run as a table."""
     from rich.table import Table
 
-    title = f"{experiment.policy} on {experiment.dataset}, {experiment.model}"
+    method = "" if experiment.is_default("method") else f"{experiment.method}, "
+    title = f"{method}{experiment.policy} on {experiment.dataset}, {experiment.model}"
     table = Table(title=in_table(title, "table.title"))
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -180,6 +181,8 @@ def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
     lines += [
         ("transmission time, total", f"{total:,.1f}"),
         ("transmission time per iteration", f"{total / max(1, steps):.4f}"),
+        ("messages", f"{int(result.messages.sum()):,}"),
+        ("bits sent", f"{float(result.bits.sum(dtype=float)):.4g}"),
         ("seconds", f"{seconds:.1f}"),
         ("seconds spent on evaluations", f"{result.attrs['evaluation_seconds']:.1f}"),
         ("iterations per second", _speed(steps, seconds - result.attrs["evaluation_seconds"])),

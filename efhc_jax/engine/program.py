@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from efhc_jax.engine.budgets import Spending, spend
 from efhc_jax.engine.mixing import metropolis_weights
@@ -22,6 +22,8 @@ from efhc_jax.engine.sharding import Layout, spread
 from efhc_jax.engine.step import Inputs, Rules, State, rates_at, start, step
 from efhc_jax.engine.values import RunValues
 from efhc_jax.network.dynamics.base import Dynamics, Memory, Snapshot, first_memory
+from efhc_jax.participation import always
+from efhc_jax.participation.base import Participation, devices_taking_part, links_taking_part
 from efhc_jax.randomness.draws import draw_coins, draw_models, draw_samples
 
 UNROLL = 2  # two steps alternate between two buffers of W; a single one would copy it
@@ -36,6 +38,7 @@ class Spec(NamedTuple):
     dynamics: Dynamics
     layout: Layout
     texts: tuple[Any, ...] = ()  # parameters of members that are texts
+    participation: Participation = always.PARTICIPATION
 
 
 class Progress(NamedTuple):
@@ -106,7 +109,7 @@ def advance(
         run: RunValues, progress: Progress, spending: Spending | None, first: Array, train: Samples
     ) -> tuple[Progress, Spending | None, dict[str, Array]]:
         iterations = first + jnp.arange(length)
-        sample = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, spec.batch_size))
+        sample = jax.vmap(functools.partial(_samples_of, spec, run))
         coin = jax.vmap(lambda k: draw_coins(run.key, k, spec.devices))
         rates = jax.vmap(lambda k: rates_at(spec.rules, run, k))
 
@@ -121,7 +124,18 @@ def advance(
             iteration, sample, coin, rates = drawn
             images, labels = train.images[sample], train.labels[sample]
             network, link_weights, memory = always or network_at(memory, iteration)
-            inputs = Inputs(iteration, network, link_weights, images, labels, coin, rates)
+            chosen = (run.taking_part, run.participation, run.key, iteration, network)
+            inputs = Inputs(
+                iteration,
+                network,
+                link_weights,
+                images,
+                labels,
+                coin,
+                rates,
+                devices_taking_part(spec.participation, *chosen),
+                links_taking_part(spec.participation, *chosen),
+            )
             state, info = step(spec.rules, run, state, inputs)
             if spending is not None:
                 budgets, rest = run.budgets
@@ -138,16 +152,29 @@ def advance(
     return spread(spec.layout, one)((runs, progress, spending), (first, train))
 
 
+def _samples_of(spec: Spec, run: RunValues, iteration: Array) -> Int[Array, "*steps device batch"]:
+    """The mini-batches of an iteration; with several local steps, along a new first axis."""
+    steps = spec.rules.local_steps
+    if steps == 1:
+        return draw_samples(run.key, iteration, run.shards, spec.batch_size)
+    draw = jax.vmap(lambda k: draw_samples(run.key, k, run.shards, spec.batch_size))
+    return draw(iteration * steps + jnp.arange(steps, dtype=jnp.int32))
+
+
 def _settled(state: State) -> State:
     """The state, with W and Ŵ complete before the next iteration begins.
 
     Otherwise a GPU's program computes parts of an iteration again in the next one, from models that then
     have to be kept: it copies W.
     """
-    weights, last_broadcast = jax.lax.platform_dependent(
+    weights, last_broadcast, *more = jax.lax.platform_dependent(
         state.weights,
         state.last_broadcast,
+        *jax.tree.leaves((state.method, state.optimizer)),
         cpu=lambda *models: models,
         default=lambda *models: jax.lax.optimization_barrier(models),
     )
-    return state._replace(weights=weights, last_broadcast=last_broadcast)
+    method, optimizer = jax.tree.unflatten(jax.tree.structure((state.method, state.optimizer)), more)
+    return state._replace(
+        weights=weights, last_broadcast=last_broadcast, method=method, optimizer=optimizer
+    )

@@ -28,3 +28,7 @@ class RunValues(NamedTuple):
     network: NetworkValues
     dynamics: Any  # parameters of the dynamics
     shards: Shards  # the samples of each device
+    method: Any = None  # parameters of the method
+    optimizer: Any = None  # parameters of the optimizer
+    participation: Any = None  # parameters of the participation
+    taking_part: Any = None  # what the participation has drawn, a tree of arrays

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _RANDOM_GRAPHS = ("erdos_renyi", "watts_strogatz")  # whose connectivity is a probability
 _OF_FAMILY = {name: setting for setting, family in FAMILIES.items() for name in family.shared}
+_OF_METHOD = ("optimizer",)  # families that only some methods use
+_STATE_IDLE = ("method", "participation")  # families whose members state which parameters are idle
 
 DECIDING = {  # the settings that decide whether others have an effect
     *FAMILIES,
@@ -35,9 +37,23 @@ def why_no_effect(experiment: Experiment, name: str) -> str:
     """
     setting, parameter = family_in(name)
     if setting:
-        if setting in _OF_FAMILY and (why := why_no_effect(experiment, setting)):
+        above = setting in _OF_FAMILY or setting in _OF_METHOD
+        if above and (why := why_no_effect(experiment, setting)):
             return why
-        return _why_not_declared(experiment, setting, parameter)
+        return _why_not_declared(experiment, setting, parameter) or _why_idle(
+            experiment, setting, parameter
+        )
+    method = experiment.method
+    if name in ("optimizer", "local_steps") and not _of_method(experiment, "local_training", True):
+        return (
+            f"has no effect with method={str(method)!r}, which uses the gradient as it is; "
+            "give method='gossip' or a method with copies, or leave it out"
+        )
+    if name == "policy" and _of_method(experiment, "always_sends", False):
+        return (
+            f"has no effect with method={str(method)!r}, whose devices send in every iteration; "
+            "give method='copies', or leave it out"
+        )
     if name in ("graph", "connectivity", "placement") and _brings_links(experiment):
         if name == "graph" and experiment.graph == "file":
             return ""
@@ -54,9 +70,31 @@ def why_no_effect(experiment: Experiment, name: str) -> str:
             f"has no effect with weak_fraction={experiment.weak_fraction:g}, where no device is weak; "
             "give a larger weak_fraction, or leave it out"
         )
+    if name in _OF_FAMILY and (why := _why_policy_idle(experiment, _OF_FAMILY[name])):
+        return why
     if name in _OF_FAMILY:
         return _why_not_used(experiment, _OF_FAMILY[name], name)
     return ""
+
+
+def _why_policy_idle(experiment: Experiment, setting: str) -> str:
+    """Whether the shared settings of policies have no effect, because the policy has none."""
+    return why_no_effect(experiment, "policy") if setting == "policy" else ""
+
+
+def _of_method(experiment: Experiment, name: str, default: Any) -> Any:
+    """An attribute of the method; the default for that of the default method and of unknown ones."""
+    if experiment.method == experiment.defaults()["method"]:  # known without importing it
+        return default
+    return getattr(member_of("method", experiment.method), name, default)
+
+
+def _why_idle(experiment: Experiment, setting: str, parameter: str) -> str:
+    """Whether a member states that its other parameters leave this one without effect."""
+    if setting not in _STATE_IDLE:
+        return ""
+    idle = getattr(member_of(setting, getattr(experiment, setting)), "idle", None)
+    return "" if idle is None else idle(experiment.parameters(setting)).get(parameter, "")
 
 
 def _why_not_declared(experiment: Experiment, setting: str, parameter: str) -> str:
@@ -124,7 +162,8 @@ def settings_in_effect(experiment: Experiment) -> dict[str, Any]:
     settings["weak_fraction"] = experiment.weak_devices / experiment.devices  # after rounding
     if experiment.graph in _RANDOM_GRAPHS:
         settings["connectivity"] = min(1.0, experiment.connectivity)
-    for name in (*_OF_FAMILY, "graph", "graph_file", "weak_fraction", "weak_bandwidth"):
+    own = ("policy", "optimizer", "local_steps")  # without effect with some methods
+    for name in (*_OF_FAMILY, *own, "graph", "graph_file", "weak_fraction", "weak_bandwidth"):
         if why_no_effect(experiment, name):
             settings[name] = defaults[name]
     return {

@@ -69,6 +69,9 @@ class Experiment:
     """Model that every device trains: svm, lenet5, logistic or quadratic."""
     dataset: str = "fashion_mnist"
     """Dataset: fashion_mnist (60k images), fashion_mnist_mini (5k, included) or synthetic."""
+    method: str = "gossip"
+    """Method by which devices exchange and update models: gossip (EF-HC), copies, choco, sparq,
+    tracking, d2, extra or qg_momentum."""
     policy: str = "efhc"
     """Policy that decides which devices broadcast: efhc, gt, zt, rg, local, central or adaptive."""
     devices: int = 10
@@ -81,6 +84,12 @@ class Experiment:
     """Concentration for split=dirichlet: small values are uneven, large ones close to iid."""
     batch_size: int = 1
     """Samples in each device's mini-batch."""
+    optimizer: str = "sgd"
+    """Optimizer of local training: sgd, momentum, nesterov or adam."""
+    local_steps: int = 1
+    """Number of local steps of each device between two exchanges."""
+    participation: str = "always"
+    """Devices that train and links that are used in an iteration: always (all) or sporadic."""
     iterations: int = 12_000
     """Number of iterations."""
     eval_every: int = 300
@@ -146,6 +155,7 @@ class Experiment:
             needs = "dynamics='trace'" if self.dynamics == "trace" else "graph='file'"
             raise ExperimentError(f"graph_file: {needs} needs one; give the name of the file")
         self._check_graph()
+        self._check_method()
         if self.placement > self.connectivity:
             raise ExperimentError(
                 f"placement={self.placement:g}: positions that are connected at this radius may not "
@@ -189,6 +199,29 @@ class Experiment:
         if wanted is not None and self.graph not in wanted:
             instead = " or ".join(f"graph={name!r}" for name in wanted)
             raise ExperimentError(f"graph={self.graph!r}: dynamics={self.dynamics!r} needs {instead}")
+
+    def _check_method(self) -> None:
+        """Raise if the policy or the participation does not go with the method."""
+        for setting in ("method", "participation"):
+            if not self.is_default(setting):
+                self.parameters(setting)  # which checks them together
+        if self.method == self.defaults()["method"]:  # known without importing it
+            return
+        method, policy = member_of("method", self.method), member_of("policy", self.policy)
+        if not getattr(method, "keeps_copies", False):
+            return
+        if getattr(policy, "coordinated", False):
+            raise ExperimentError(
+                f"policy={self.policy!r}: has a coordinator, but the devices of method={self.method!r} "
+                "send to neighbours; give method='gossip', or another policy"
+            )
+        closes = getattr(member_of("participation", self.participation), "closes_links", None)
+        if closes is not None and closes(self.parameters("participation")):
+            raise ExperimentError(
+                f"participation={self.participation!r}: leaves out links, but method={self.method!r} "
+                "needs every message to arrive, or copies would differ; give participation.links='one', "
+                "or method='gossip'"
+            )
 
     def _check_bandwidths(self) -> None:
         """Raise if the weak devices leave nothing for the others."""

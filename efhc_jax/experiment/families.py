@@ -12,9 +12,12 @@ from efhc_jax.data import DATASETS
 from efhc_jax.data.splits import SPLITS
 from efhc_jax.errors import ExperimentError
 from efhc_jax.members import Parameter, Registry, declared, parameters_class
+from efhc_jax.methods import METHODS
 from efhc_jax.models import MODELS
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.topologies import GRAPHS
+from efhc_jax.optimizers import OPTIMIZERS
+from efhc_jax.participation import PARTICIPATION
 from efhc_jax.policies import POLICIES
 from efhc_jax.schedules import SCHEDULES
 
@@ -38,12 +41,15 @@ class Family(NamedTuple):
 FAMILIES: dict[str, Family] = {
     "model": Family(MODELS, "efhc_jax.MODELS"),
     "dataset": Family(DATASETS, "efhc_jax.DATASETS"),
+    "method": Family(METHODS, "efhc_jax.METHODS"),
     "policy": Family(POLICIES, "efhc_jax.POLICIES", shared=("r", "norm_order", "threshold_schedule")),
     "split": Family(SPLITS, "efhc_jax.SPLITS", shared=("labels_per_device", "dirichlet_alpha")),
     "graph": Family(
         GRAPHS, "efhc_jax.GRAPHS", shared=("connectivity", "placement", "allow_disconnected")
     ),
     "dynamics": Family(DYNAMICS, "efhc_jax.DYNAMICS"),
+    "optimizer": Family(OPTIMIZERS, "efhc_jax.OPTIMIZERS"),
+    "participation": Family(PARTICIPATION, "efhc_jax.PARTICIPATION"),
     "learning_rate_schedule": Family(SCHEDULES, "efhc_jax.SCHEDULES"),
     "threshold_schedule": Family(SCHEDULES, "efhc_jax.SCHEDULES", besides=(AS_LEARNING_RATE,)),
 }

@@ -16,6 +16,7 @@ LIMITS: dict[str, Limit] = {
     "labels_per_device": Limit(int, 1),
     "dirichlet_alpha": Limit(float, 0, above_low=True),
     "batch_size": Limit(int, 1),
+    "local_steps": Limit(int, 1, 1000),
     "iterations": Limit(int, 1, 2**31 - 2),
     "eval_every": Limit(int, 1),
     "early_evaluations": Limit(int, 0, 30),

@@ -60,6 +60,8 @@ class Participation(NamedTuple):
         parameters: frozen dataclass of its own parameters, or None.
         fit: function from the values that several runs have drawn, their networks, and the same networks
             padded to equal shapes, to values of equal shapes; None if all shapes are equal.
+        closes_links: function from the parameters to whether any link may be left out; None if never.
+        idle: function from the parameters to those that have no effect: a reason for each, by name.
     """
 
     draw: Callable[[Drawing], Values] | None = None
@@ -67,6 +69,8 @@ class Participation(NamedTuple):
     links: Callable[..., Bool[Array, "row slot"] | None] | None = None
     parameters: type | None = None
     fit: Callable[[Sequence[Any], Sequence[Network], Sequence[Network]], list[Any]] | None = None
+    closes_links: Callable[[Any], bool] | None = None
+    idle: Callable[[Any], dict[str, str]] | None = None
 
 
 def devices_taking_part(

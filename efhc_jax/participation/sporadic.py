@@ -178,4 +178,23 @@ def links(
     return None if probability is None else link_coins(key, iteration, network) < probability
 
 
-PARTICIPATION = Participation(draw, devices, links, Sporadic)
+def closes_links(parameters: Sporadic) -> bool:
+    """Whether links have probabilities below 1."""
+    return parameters.links != "one"
+
+
+def idle(parameters: Sporadic) -> dict[str, str]:
+    """The parameters of probabilities that are always 1."""
+    found: dict[str, str] = {}
+    for name in ("gradients", "links"):
+        if getattr(parameters, name) == "one":
+            why = f"has no effect with participation.{name}='one'; give another, or leave it out"
+            found |= dict.fromkeys((f"{name}_a", f"{name}_b"), why)
+    if parameters.gradients == "one":
+        found["steps"] = "has no effect with participation.gradients='one'; leave it out"
+    if parameters.gradients == parameters.links == "one":
+        found["redrawn"] = "has no effect where all probabilities are 1; leave it out"
+    return found
+
+
+PARTICIPATION = Participation(draw, devices, links, Sporadic, closes_links=closes_links, idle=idle)

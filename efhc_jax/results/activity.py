@@ -30,9 +30,20 @@ def activity_of(run: xarray.Dataset) -> Activity | None:
         return None
     fired, adjacency = run.fired.values.astype(bool), run.adjacency.values.astype(bool)
     links = np.argwhere(np.triu(adjacency.any(0)))
-    used = links_in_use(policy_of(run), fired, adjacency)
+    used = recorded_links(run)
     one, other = links.T
     return Activity(links, fired, adjacency[:, one, other], used[:, one, other])
+
+
+def recorded_links(run: xarray.Dataset) -> np.ndarray:
+    """The links that carried parameters (step, device, device) in a run recorded for an audit.
+
+    Earlier versions did not record them; they follow from the broadcasts, because there was only gossip.
+    """
+    if "used_links" in run:
+        return np.asarray(run.used_links.values, bool)
+    adjacency = run.adjacency.values.astype(bool)
+    return links_in_use(policy_of(run), run.fired.values.astype(bool), adjacency)
 
 
 def one_run(grid: xarray.Dataset, choice: Mapping[str, int]) -> xarray.Dataset:

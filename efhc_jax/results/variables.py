@@ -69,6 +69,8 @@ VARIABLES: dict[str, Variable] = {
         title="transmission time per iteration",
         logged=True,
     ),
+    "messages": Variable(_STEP, "number of messages, each over one link in one direction", logged=True),
+    "bits": Variable(_STEP, "bits of all messages", unit="bit", title="bits sent", logged=True),
     "train_loss": Variable(
         _STEP,
         "mean over devices of the mini-batch loss, before the step",
@@ -109,7 +111,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "adjacency": Variable(("step", "device", "neighbor"), "A(k), physical links", recorded="audit"),
     "used_links": Variable(
-        ("step", "device", "neighbor"), "v_ij(k), links that carried parameters", recorded="trace"
+        ("step", "device", "neighbor"), "v_ij(k), links that carried parameters", recorded="audit"
     ),
     "fired": Variable(("step", "device"), "v_i(k), devices that broadcast", recorded="audit"),
     "sample": Variable(

@@ -12,24 +12,28 @@ import bisect
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.data import Dataset
+from efhc_jax.engine.gradients import loss_and_gradient
 from efhc_jax.engine.program import Spec
 from efhc_jax.engine.recording import Recorder, record_summary, record_trace
 from efhc_jax.engine.sharding import hardware
-from efhc_jax.engine.step import loss_and_gradient
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment
+from efhc_jax.members import make_parameters
+from efhc_jax.members.tracing import as_arrays
+from efhc_jax.methods.base import first_memory
 from efhc_jax.models.base import Model, logits_of_all, normalise
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.graph_files import read_graphs
 from efhc_jax.network.slots import Storage, stored
 from efhc_jax.network.topologies import expected_degrees
+from efhc_jax.optimizers.base import start as start_optimizer
 from efhc_jax.runs.liveness import Held, held_by
 from efhc_jax.runs.machine import free_memory, free_on_host, gigabytes, resident_memory
 from efhc_jax.runs.prepare import links_of, network_settings
@@ -156,6 +160,8 @@ def estimate(
         gathered, models, slots = models, models // rows, slots // rows
         copies, evaluation = copies / rows + gathered, evaluation // rows
 
+    own = _of_members(spec, devices)  # of the method and the optimizer
+    copies += own
     linked = slots * (2 + 4 * (not is_matrix) + network.graphs)
     linked += slots * {"periodic": 4, "markov": 1, "mobility": 4}.get(first.dynamics, 0)
     mixing = slots * (_MATRIX_BYTES if is_matrix else _LIST_BYTES)
@@ -178,7 +184,7 @@ def estimate(
     )
     in_blocks = bool(spec.layout.block)
     parts = {
-        "models": (2 + budgets) * models + int(copies),
+        "models": (2 + budgets) * models + own + int(copies),
         "network": max(2 * linked + mixing, building),
         "evaluation": max(0, evaluation - int(copies) - mixing),
         "results": len(runs) * results + recorded,
@@ -187,7 +193,7 @@ def estimate(
     }
     return Estimate(
         fixed=data,
-        kept=(2 + budgets) * models + 2 * (linked + split),
+        kept=(2 + budgets) * models + own + 2 * (linked + split),
         stepping=recorded + (int(copies) if in_blocks else 0),
         in_block=mixing + drawn + (0 if in_blocks else int(copies)),
         block=spec.layout.block,
@@ -283,11 +289,27 @@ def _evaluation(
     return held, scores.operations
 
 
+def _of_members(spec: Spec, devices: int) -> int:
+    """Bytes of the memories of the method and the optimizer."""
+    rules = spec.rules
+
+    def memories(weights: jax.Array) -> Any:
+        method = make_parameters(rules.method, {})
+        found = [first_memory(rules.method, weights, method)]
+        if rules.optimizer is not None:
+            own = as_arrays(rules.optimizer, make_parameters(rules.optimizer, {}))
+            found.append(start_optimizer(rules.optimizer, own, weights))
+        return found
+
+    shapes = jax.eval_shape(memories, _rows_of(rules.model, devices))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+
+
 def _recorded(e: Experiment, record: Recorder, models: int, itemsize: int) -> int:
     """Bytes recorded in each iteration."""
-    summary = 3 * itemsize + 8
-    audit = e.devices**2 + e.devices * (1 + 2 * itemsize)
-    trace = 2 * models + e.devices**2 + 4 * e.devices * e.batch_size
+    summary = 4 * itemsize + 12
+    audit = 2 * e.devices**2 + e.devices * (1 + 2 * itemsize)
+    trace = 2 * models + 4 * e.devices * e.batch_size
     if record is record_summary:
         return summary
     return summary + audit + (trace if record is record_trace else 0)

@@ -17,17 +17,26 @@ from efhc_jax.engine.sharding import SINGLE, Layout
 from efhc_jax.engine.step import Rules
 from efhc_jax.engine.values import RunValues
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.experiment.families import AS_LEARNING_RATE, member_of
+from efhc_jax.experiment.families import AS_LEARNING_RATE, member_of, parameters_of
 from efhc_jax.experiment.naming import StoredName
 from efhc_jax.members import make_parameters
 from efhc_jax.members.tracing import as_arrays, texts_of
+from efhc_jax.methods import METHODS
+from efhc_jax.methods.checks import check_method
 from efhc_jax.models import make_model
 from efhc_jax.network.dynamics import DYNAMICS
-from efhc_jax.network.dynamics.base import Drawing, Dynamics, NetworkValues
+from efhc_jax.network.dynamics.base import Drawing, Dynamics, NetworkValues, Snapshot
 from efhc_jax.network.dynamics.checks import check_dynamics, check_snapshots, drawn_by
 from efhc_jax.network.geometry import Links
 from efhc_jax.network.slots import Network, make_network, pad_networks
 from efhc_jax.network.topologies import NetworkSettings, checked_links, draw_links
+from efhc_jax.optimizers import OPTIMIZERS
+from efhc_jax.optimizers.base import Optimizer
+from efhc_jax.optimizers.checks import check_optimizer
+from efhc_jax.participation import PARTICIPATION, always
+from efhc_jax.participation import base as participation_base
+from efhc_jax.participation.base import Participation
+from efhc_jax.participation.checks import check_masks, check_participation, values_of
 from efhc_jax.policies import POLICIES
 from efhc_jax.policies.checks import compiled_policies
 from efhc_jax.randomness.draws import pinned_settings, run_key
@@ -38,7 +47,10 @@ from efhc_jax.schedules.base import ScheduleValues, timed, value_at
 from efhc_jax.schedules.checks import check_schedule
 
 # Families whose parameters are values of the compiled program; those of the others are used before it.
-_TRACED = ("policy", "dynamics", "learning_rate_schedule", "threshold_schedule")
+_TRACED = (
+    *("policy", "method", "optimizer", "participation", "dynamics"),
+    *("learning_rate_schedule", "threshold_schedule"),
+)
 
 
 def with_data(experiment: Experiment, data: Dataset | None) -> tuple[Experiment, Dataset]:
@@ -66,7 +78,8 @@ def prepare(experiment: Experiment, dataset: Dataset, spec: Spec | None = None) 
     """
     e = experiment
     real = jnp.result_type(float)
-    network, dynamics = network_values(e), dynamics_values(e)
+    links = links_of(e)
+    network, dynamics = network_values(e, links), dynamics_values(e)
     if not DYNAMICS.is_built_in(e.dynamics):
         check_snapshots(e.dynamics, DYNAMICS[e.dynamics], network, dynamics)
     return RunValues(
@@ -83,6 +96,10 @@ def prepare(experiment: Experiment, dataset: Dataset, spec: Spec | None = None) 
         network=network,
         dynamics=dynamics,
         shards=split_of(e, dataset),
+        method=as_arrays(METHODS[e.method], e.parameters("method")),
+        optimizer=as_arrays(OPTIMIZERS[e.optimizer], e.parameters("optimizer")),
+        participation=as_arrays(PARTICIPATION[e.participation], e.parameters("participation")),
+        taking_part=_drawn_participation(e, links, network),
     )
 
 
@@ -166,10 +183,16 @@ def links_of(experiment: Experiment) -> Links:
 
 
 @pinned_settings()
-def network_values(experiment: Experiment) -> NetworkValues:
-    """The network before its dynamics, and what these draw on the host."""
+def network_values(experiment: Experiment, links: Links | None = None) -> NetworkValues:
+    """The network before its dynamics, and what these draw on the host.
+
+    Args:
+        experiment: the settings.
+        links: all links, if they have been drawn already.
+    """
     e = experiment
-    settings, dynamics, links = network_settings(e), DYNAMICS[e.dynamics], links_of(e)
+    settings, dynamics = network_settings(e), DYNAMICS[e.dynamics]
+    links = links_of(e) if links is None else links
     room = 0 if dynamics.room is None else dynamics.room(settings)
     network = make_network(links, e.devices, room)
     drawing = Drawing(settings, e.parameters("dynamics"), e.seed, links, network)
@@ -178,13 +201,32 @@ def network_values(experiment: Experiment) -> NetworkValues:
     return NetworkValues(run_key(e.seed), first, network.neighbors, drawn.values)
 
 
+def _drawn_participation(e: Experiment, links: Links, network: NetworkValues) -> Any:
+    """What the rule of participation draws on the host."""
+    participation, parameters = PARTICIPATION[e.participation], e.parameters("participation")
+    slots = Network(network.adjacency, network.neighbors)
+    rng = host_stream(e.seed, Stream.PARTICIPATION)
+    values = values_of(
+        e.participation,
+        participation,
+        participation_base.Drawing(e.devices, e.iterations, links, slots, parameters, rng),
+    )
+    if not PARTICIPATION.is_built_in(e.participation):
+        all_up = Snapshot(network.adjacency, network.neighbors, jnp.ones(e.devices, bool))
+        given = (values, as_arrays(participation, parameters), run_key(e.seed), all_up)
+        check_masks(e.participation, participation, *given)
+    return values
+
+
 def _in_two(exact: np.ndarray, real: Any) -> tuple[Array, Array]:
     """Numbers as the sum of a rounded value and its rounding error."""
     rounded = exact.astype(real)
     return jnp.asarray(rounded), jnp.asarray((exact - rounded).astype(real))
 
 
-def stack(runs: list[RunValues], dynamics: Dynamics) -> RunValues:
+def stack(
+    runs: list[RunValues], dynamics: Dynamics, participation: Participation = always.PARTICIPATION
+) -> RunValues:
     """The values of several runs as one batch."""
     before = [Network(run.network.adjacency, run.network.neighbors) for run in runs]
     after = pad_networks(before)
@@ -195,6 +237,10 @@ def stack(runs: list[RunValues], dynamics: Dynamics) -> RunValues:
         run._replace(network=NetworkValues(run.network.key, *network, values))
         for run, network, values in zip(runs, after, drawn, strict=True)
     ]
+    if participation.fit is not None:
+        taking_part = participation.fit([run.taking_part for run in fitted], before, after)
+        pairs = zip(fitted, taking_part, strict=True)
+        fitted = [run._replace(taking_part=values) for run, values in pairs]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *fitted)
 
 
@@ -231,9 +277,25 @@ def make_spec(
         e.norm_order,
         timed(SCHEDULES[e.learning_rate_schedule], e.iterations),
         threshold,
+        method=METHODS[e.method],
+        optimizer=_optimizer_of(e),
+        local_steps=e.local_steps,
     )
-    spec = Spec(rules, e.devices, e.batch_size, dynamics, SINGLE, _texts(e))
+    participation = PARTICIPATION[e.participation]
+    check_participation(e.participation, participation)
+    check_method(e.method, METHODS[e.method])
+    spec = Spec(rules, e.devices, e.batch_size, dynamics, SINGLE, _texts(e), participation)
     return laid_out(spec, layout)
+
+
+def _optimizer_of(e: Experiment) -> Optimizer | None:
+    """The optimizer of local training; None for plain gradient descent, which needs none."""
+    plain = e.optimizer == e.defaults()["optimizer"] and OPTIMIZERS.is_built_in(e.optimizer)
+    own = (f"optimizer.{name}" for name in parameters_of("optimizer", e.optimizer))
+    if plain and all(e.is_default(name) for name in own):
+        return None
+    check_optimizer(e.optimizer, OPTIMIZERS[e.optimizer])
+    return OPTIMIZERS[e.optimizer]
 
 
 def _texts(e: Experiment) -> tuple[Any, ...]:

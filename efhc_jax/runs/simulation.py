@@ -22,6 +22,7 @@ from efhc_jax.engine.step import State
 from efhc_jax.engine.values import RunValues
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.experiment.experiment import Experiment, check_experiment, check_registered
+from efhc_jax.methods.base import largest_message
 from efhc_jax.network.dynamics import DYNAMICS
 from efhc_jax.network.slots import sum_of_slots
 from efhc_jax.randomness.draws import pinned_settings
@@ -32,6 +33,7 @@ from efhc_jax.runs.loggers import Logger
 from efhc_jax.runs.memory import check_fits
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, run_progress
+from efhc_jax.runs.remarks import warn_of_remarks
 from efhc_jax.storage.checkpoints import Checkpoints, from_leaves, leaves_by_path
 from efhc_jax.storage.identity import note_files, note_members
 
@@ -100,15 +102,17 @@ def simulate(
     check_registered(experiment)
     experiment, data = with_data(experiment, data)
     spec = make_spec(experiment, data, choose_layout_of_one(experiment.devices))
+    warn_of_remarks([experiment])
     if trace:
         _check_trace_fits(experiment, spec)
     if trace or audit:
         _check_graphs_fit(experiment)
     record = record_trace if trace else record_audit if audit else record_summary
     check_fits(experiment, data, spec, record)
-    values = stack([prepare(experiment, data, spec)], spec.dynamics)
+    values = stack([prepare(experiment, data, spec)], spec.dynamics, spec.participation)
     times = evaluation_times(experiment)
-    title = f"{experiment.policy} · {experiment.model} · {experiment.dataset}"
+    method = "" if experiment.is_default("method") else f"{experiment.method} · "
+    title = f"{method}{experiment.policy} · {experiment.model} · {experiment.dataset}"
     control = control or _ALONE
     with run_progress(experiment.iterations, title, progress) as report:
         control = control._replace(report=_both(report, control.report))
@@ -173,7 +177,7 @@ def run_batch(
         initial = to_host(initialise(spec, values).state.weights)  # also when resuming from a checkpoint
         initial = initial.reshape(*initial.shape[:2], -1)
     before = history.seconds
-    dearest = np.mean(spec.rules.model.size / bandwidth.astype(np.float64), axis=1)
+    dearest = _largest_messages(spec, values) * np.mean(1 / bandwidth.astype(np.float64), axis=1)
 
     for part in list(plan(times))[history.position :]:
         if part.length == 0:
@@ -213,6 +217,14 @@ def run_batch(
     history.evaluation_seconds += time.perf_counter() - evaluating
     history.seconds = before + time.perf_counter() - began
     return history.records(times, bandwidth, degree.astype(np.int64), at_budgets, initial)
+
+
+def _largest_messages(spec: Spec, values: RunValues) -> np.ndarray:
+    """The largest message of each run, in numbers of 32 bits."""
+    method, own = spec.rules.method, to_host(values.method)
+    runs = len(values.r)
+    each = [jax.tree.map(lambda leaf, run=run: leaf[run], own) for run in range(runs)]
+    return np.array([largest_message(method, spec.rules.model.size, one) for one in each], float)
 
 
 def _evaluate_initial(
@@ -349,15 +361,16 @@ def _is_logged(name: str) -> bool:
 
 def _advice(experiment: Experiment, record: Record) -> str:
     devices = ", ".join(str(device) for device in record.diverged)
+    method = "" if experiment.is_default("method") else f", method={str(experiment.method)!r}"
     return (
-        f"learning_rate={experiment.learning_rate:g}: the models of devices {devices} are not finite "
-        f"from iteration {record.diverged_at}; the iterations before it are kept; "
+        f"learning_rate={experiment.learning_rate:g}{method}: the models of devices {devices} are not "
+        f"finite from iteration {record.diverged_at}; the iterations before it are kept; "
         f"try a learning_rate of {min(1.0, experiment.learning_rate / 10):g} or less"
     )
 
 
 def _check_graphs_fit(experiment: Experiment) -> None:
-    each = experiment.devices**2
+    each = 2 * experiment.devices**2  # physical links, and those in use
     if experiment.iterations * each > _TRACE_LIMIT:
         raise ExperimentError(
             f"iterations={experiment.iterations}: the graphs of {experiment.devices:,} devices would "

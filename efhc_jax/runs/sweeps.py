@@ -31,6 +31,7 @@ from efhc_jax.runs.machine import gigabytes
 from efhc_jax.runs.memory import Estimate, accelerators_here, choose_batch, estimate
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
 from efhc_jax.runs.progress import OnProgress, sweep_progress
+from efhc_jax.runs.remarks import warn_of_remarks
 from efhc_jax.runs.simulation import Control, InitialEvaluations, evaluation_times, run_batch
 from efhc_jax.storage.checkpoints import Checkpoints
 from efhc_jax.storage.identity import differences, note_files, note_members, owner
@@ -99,6 +100,7 @@ def sweep(
     check_grid(grid, given=["placement"] if nested else [])
     if audit:
         _check_audit_fits(grid)
+    warn_of_remarks({e.method: e for e in grid.experiments}.values())
     record = record_audit if audit else record_summary
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():
@@ -345,7 +347,7 @@ def _run(
     times = evaluation_times(first)
     batch = run_batch(
         spec,
-        stack(runs, spec.dynamics),
+        stack(runs, spec.dynamics, spec.participation),
         job.data,
         times,
         control,
@@ -362,7 +364,7 @@ def _run(
 
 
 def _check_audit_fits(grid: Grid) -> None:
-    each = [e.iterations * e.devices**2 for e in grid.experiments]
+    each = [2 * e.iterations * e.devices**2 for e in grid.experiments]
     if sum(each) > _AUDIT_LIMIT:
         raise ExperimentError(
             f"audit: the graphs of {len(each)} runs would take {sum(each) / 2**30:.1f} GiB, and "

@@ -28,7 +28,12 @@ from efhc_jax.theory.schedules import (
     unknown_step_sizes,
     unknown_threshold_decay,
 )
-from efhc_jax.theory.weights import simultaneous_exchange, transition_matrices, transition_weights
+from efhc_jax.theory.weights import (
+    fixed_network,
+    simultaneous_exchange,
+    transition_matrices,
+    transition_weights,
+)
 
 __all__ = [
     "OPTIMALITY",
@@ -45,6 +50,7 @@ __all__ = [
     "consensus",
     "convexity",
     "decay_fit",
+    "fixed_network",
     "gradient_bounds",
     "guideline",
     "information_flow",

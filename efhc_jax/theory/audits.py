@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from efhc_jax import theory
 from efhc_jax.data import Dataset, load_dataset
 from efhc_jax.errors import DataError, ExperimentError
@@ -12,8 +14,9 @@ from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.experiment.families import AS_LEARNING_RATE, member_of
 from efhc_jax.models import MODELS, make_model
 from efhc_jax.models.properties import NOTHING_KNOWN, Properties
-from efhc_jax.network.connectivity import broadcast_waits, connection_window, links_in_use
+from efhc_jax.network.connectivity import broadcast_waits, connection_window
 from efhc_jax.randomness.draws import pinned_settings
+from efhc_jax.results.activity import recorded_links
 from efhc_jax.results.datasets import data_of, policy_of
 from efhc_jax.theory import Finding, Optimum, PowerDecay
 
@@ -62,9 +65,10 @@ def audit(
     graphs = adjacency[0] if experiment.dynamics == "static" else adjacency
     fired = run.fired.values.astype(bool)
     policy = policy_of(run)
-    used = links_in_use(policy, fired, graphs)
+    used = recorded_links(run)
     window = connection_window(graphs)
-    findings = [theory.simultaneous_exchange(used)]
+    findings = _method(experiment, used)
+    findings.append(theory.simultaneous_exchange(used))
     if not policy.coordinated:
         findings.append(theory.transition_weights(graphs, used))
     findings.append(theory.convexity(experiment.model, properties))
@@ -78,6 +82,22 @@ def audit(
     findings.append(theory.consensus(run.iteration.values, run.consensus_error.values))
     findings.append(_optimality(experiment, properties, run, data, optimum))
     return findings
+
+
+def _method(experiment: Experiment, used: np.ndarray) -> list[Finding]:
+    """Whether the run updates its models as the theorem says, and what another method asks for."""
+    others = [
+        f"{name}={experiment[name]!r}"
+        for name in ("method", "optimizer", "local_steps", "participation")
+        if not experiment.is_default(name)
+    ]
+    if not others:
+        return []
+    figure = f"the theorem is about W ← P·W − α·G; this run has {', '.join(others)}"
+    found = [Finding("the update of the models (Theorem 1)", "does not hold", figure, None)]
+    if getattr(member_of("method", experiment.method), "fixed_network", False):
+        found.append(theory.fixed_network(used))
+    return found
 
 
 def _step_sizes(experiment: Experiment) -> tuple[Finding, ...]:

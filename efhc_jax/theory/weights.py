@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from efhc_jax.network.connectivity import distinct, graphs_of
-from efhc_jax.theory.findings import ROUNDING, Finding, Verdict, blocks
+from efhc_jax.theory.findings import ROUNDING, Finding, Verdict, blocks, judged
 
 
 def simultaneous_exchange(used_links: ArrayLike) -> Finding:
@@ -24,6 +24,22 @@ def simultaneous_exchange(used_links: ArrayLike) -> Finding:
     figure = f"{one_way:,} of {int(links.sum()):,} transfers were not returned"
     verdict: Verdict = "does not hold" if one_way else "holds"
     return Finding("simultaneous exchange (Assumption 1)", verdict, figure, float(one_way))
+
+
+def fixed_network(used_links: ArrayLike) -> Finding:
+    """Whether the same links carry parameters in every iteration, so that P(k) is always the same.
+
+    Args:
+        used_links: (step, device, device).
+
+    Example:
+        >>> fixed_network([[[0, 1], [1, 0]], [[0, 0], [0, 0]]]).verdict
+        'does not hold'
+    """
+    links = graphs_of("used_links", used_links)
+    other = int((links != links[0]).any(axis=(1, 2)).sum())
+    figure = f"{other:,} of {len(links):,} iterations used other links than the first"
+    return judged("the same P in all iterations (theory of the method)", not other, figure, float(other))
 
 
 def transition_matrices(adjacency: ArrayLike, used_links: ArrayLike) -> np.ndarray:

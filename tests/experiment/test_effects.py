@@ -45,16 +45,33 @@ def test_a_setting_is_refused_where_nothing_uses_it(setting, name):
         assert experiment(**{setting: member, name: value})[name] == value
 
 
+TEXTS = {
+    "method.compressor": "sign",
+    "participation.gradients": "two",
+    "participation.links": "normal",
+    "participation.steps": "regular",
+}
+NEEDED = {  # other parameters without which one has no effect
+    "method.ratio": {"method.compressor": "random_k"},
+    "method.levels": {"method.compressor": "qsgd"},
+}
+
+
 @pytest.mark.parametrize("name", full_names())
 def test_a_parameter_is_refused_where_no_chosen_member_has_it(name):
     setting, own = family_in(name)
     users = users_of(setting, own)
     one = next(iter(users.values()))
-    value = not one.default if one.kind is bool else one.kind(one.default + 1) / 2
-    value = one.kind(value) if one.kind is not int else one.default + 1
+    if one.kind is str:
+        value = TEXTS[name]
+    elif one.kind is bool:
+        value = not one.default
+    else:
+        value = one.default + 1 if one.kind is int else (min(one.default, 1) + 1) / 2
     for member in FAMILIES[setting].names:
         if member in users:
-            assert experiment(**{setting: member, name: value})[name] == value
+            more = {setting: member, name: value} | NEEDED.get(name, {})
+            assert experiment(**more)[name] == value
             continue
         with pytest.raises(efhc.ExperimentError) as error:
             experiment(**{setting: member, name: value})

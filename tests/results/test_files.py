@@ -24,6 +24,8 @@ OF_A_RUN = {
     "consensus_error": ("evaluation",),
     "mean_model_accuracy": ("evaluation",),
     "transmission_time": ("step",),
+    "messages": ("step",),
+    "bits": ("step",),
     "train_loss": ("step",),
     "links_used": ("step",),
     "new_links_used": ("step",),

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from efhc_jax.engine.step import loss_and_gradient
+from efhc_jax.engine.gradients import loss_and_gradient
 from efhc_jax.models import make_model
 from efhc_jax.runs.liveness import held_by
 
