@@ -20,7 +20,7 @@ ORDER = [  # a room may import from those before it; rooms in one line do not kn
     {"runs"},
     {"theory"},
     {"plotting"},
-    {"papers"},
+    {"papers", "comparison"},
     {"report"},
     {"cli"},
 ]

@@ -18,6 +18,7 @@ from efhc_jax import __version__
 from efhc_jax.cli.animate import Animate
 from efhc_jax.cli.audit import Audit
 from efhc_jax.cli.bench import Bench
+from efhc_jax.cli.compare_methods import CompareMethods
 from efhc_jax.cli.data import Data
 from efhc_jax.cli.doctor import Doctor
 from efhc_jax.cli.figure1 import Figure1
@@ -41,6 +42,7 @@ COMMANDS = {
     "report": Report,
     "animate": Animate,
     "figure1": Figure1,
+    "compare-methods": CompareMethods,
     "audit": Audit,
     "data": Data,
     "bench": Bench,
