@@ -34,7 +34,7 @@ def _each(name: str, *values: Any) -> list[Settings]:
 
 
 _THRESHOLDS = [_each("r", 10.0, 30.0, 100.0, 300.0)]
-_COMPRESSION = [_each("method.ratio", 0.01, 0.1), _each("method.gamma", 0.03, 0.1, 0.3)]
+_COMPRESSION = [_each("method.ratio", 0.01, 0.1), _each("method.gamma", 0.01, 0.03, 0.1, 0.3)]
 _TRIGGERED = [*_COMPRESSION, _each("r", 10.0, 100.0)]
 _SPARQ = {"method": "sparq", "local_steps": 5}
 

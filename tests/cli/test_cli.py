@@ -167,6 +167,25 @@ OUT_OF_RANGE = {
     "threshold_schedule.offset": "0",
     "threshold_schedule.exponent": "-0.5",
     "threshold_schedule.final": "2",
+    "local_steps": "0",
+    "method.ratio": "0",
+    "method.levels": "0",
+    "method.gamma": "1.5",
+    "method.beta": "1",
+    "method.mu": "0",
+    "optimizer.momentum": "1",
+    "optimizer.b1": "1",
+    "optimizer.b2": "-0.1",
+    "optimizer.eps": "0",
+    "optimizer.weight_decay": "-1",
+    "optimizer.clip": "0",
+    "participation.redrawn": "-1",
+}
+# Texts, and numbers whose range depends on one of them.
+OTHERS = {
+    *("dynamics.train_while_absent", "allow_disconnected", "graph_file", "method.compressor"),
+    *(f"participation.{name}" for name in ("steps", "gradients", "gradients_a", "gradients_b")),
+    *(f"participation.{name}" for name in ("links", "links_a", "links_b")),
 }
 
 
@@ -175,9 +194,8 @@ def flag(field):
 
 
 def test_every_number_is_tried_out_of_range():
-    others = {"dynamics.train_while_absent", "allow_disconnected", "graph_file"}
     known = {*efhc.Experiment.defaults(), *full_names()}
-    assert set(OUT_OF_RANGE) | set(FAMILIES) | others == known
+    assert set(OUT_OF_RANGE) | set(FAMILIES) | OTHERS == known
 
 
 def chosen(field):

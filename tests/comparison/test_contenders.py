@@ -35,7 +35,7 @@ def test_candidates_are_different_experiments_with_equally_many_gradients(conten
 
 def test_every_step_size_is_tried_with_every_combination():
     settings = [one.settings for one in all_candidates("choco")]
-    assert len(settings) == 2 * 3 * len(FULL.learning_rates)
+    assert len(settings) == 2 * 4 * len(FULL.learning_rates)
     assert {"method.ratio": 0.1, "method.gamma": 0.3, "learning_rate": 0.03} in settings
 
 

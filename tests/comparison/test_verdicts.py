@@ -82,7 +82,7 @@ def test_tables_have_a_row_per_contender_and_mark_edges(rows):
     assert text.count("| EF-HC | r 300\\*, step size 0.3 |") == 3
     assert "SVM within the bits of 300 rounds" in text
     assert "all 12 comparisons" in text
-    assert "| CHOCO-SGD | `method=choco` | ratio 0.01, 0.1; gamma 0.03, 0.1, 0.3 |" in text
+    assert "| CHOCO-SGD | `method=choco` | ratio 0.01, 0.1; gamma 0.01, 0.03, 0.1, 0.3 |" in text
 
 
 def test_what_programs_read_is_plain_json(rows):

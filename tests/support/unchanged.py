@@ -67,6 +67,15 @@ RUNS |= {
         *("barabasi_albert", "erdos_renyi", "watts_strogatz"),
     )
 }
+COPIES = {"method": "copies", "method.compressor": "qsgd", "method.gamma": 0.3}
+SOME_TRAIN = {"participation": "sporadic", "participation.gradients": "beta"}
+RUNS |= {
+    "copies": SVM | COPIES | SOME_TRAIN | {"participation.links": "one", "dynamics": "markov"},
+    "choco": WITHOUT_R | {"method": "choco", "optimizer": "adam", "learning_rate": 0.1},
+    "sparq": SVM | {"method": "sparq", "optimizer": "nesterov", "local_steps": 2},
+    "sporadic": SVM | SOME_TRAIN | {"participation.links": "normal", "optimizer": "momentum"},
+}
+RUNS |= {f"method {name}": SVM | {"method": name} for name in ("tracking", "d2", "extra", "qg_momentum")}
 
 SWEEPS = {
     "policies": (SVM, {"policy": POLICIES, "seed": [0, 1, 2]}),
