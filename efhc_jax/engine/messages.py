@@ -1,4 +1,4 @@
-"""What devices send in an iteration: messages, bits and transmission time."""
+"""Messages, bits and transmission time of an iteration."""
 
 from __future__ import annotations
 

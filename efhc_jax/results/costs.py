@@ -1,4 +1,4 @@
-"""What a run has spent at each evaluation: iterations, transmission time, messages or bits."""
+"""The costs of a run until each evaluation: iterations, transmission time, messages or bits."""
 
 from __future__ import annotations
 

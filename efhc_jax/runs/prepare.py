@@ -202,7 +202,7 @@ def network_values(experiment: Experiment, links: Links | None = None) -> Networ
 
 
 def _drawn_participation(e: Experiment, links: Links, network: NetworkValues) -> Any:
-    """What the rule of participation draws on the host."""
+    """Everything that the rule of participation draws on the host."""
     participation, parameters = PARTICIPATION[e.participation], e.parameters("participation")
     slots = Network(network.adjacency, network.neighbors)
     rng = host_stream(e.seed, Stream.PARTICIPATION)

@@ -20,7 +20,7 @@ _LOWEST = -1 / 3  # eigenvalue of P that D² asks for
 
 
 def remarks(experiment: Experiment) -> list[str]:
-    """What the theory of the method asks for and the experiment does not have, one sentence each.
+    """Sentences about what the theory of the method asks for and the experiment does not have.
 
     Example:
         >>> remarks(Experiment(method="extra"))[0]
