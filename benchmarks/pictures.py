@@ -39,12 +39,12 @@ def _draw_peers(report: dict[str, Any]) -> Figure:
         _bars(axes, [names[name] for name in best], list(best.values()), PEERS.values())
         limit, label = _limit_of(work)
         axes.axvline(limit, color=_LIMIT.color, ls=":", lw=2)
-        what = f"on {work['images']:,} images" if "images" in work else "one iteration of a run"
-        axes.set_title(f"{work['name']}, {what}", fontsize="medium")
+        what = f"{work['images']:,} images" if "images" in work else "an iteration"
+        axes.set_title(work["name"], fontsize="medium")
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())  # its labels would overlap
         axes.set_xlim(left=0.5 * min(best["ours"], limit))
-        axes.set_xlabel(f"seconds, best trial (dotted: {label})", fontsize="small")
+        axes.set_xlabel(f"seconds for {what} (dotted: {label})", fontsize="small")
     return figure
 
 
