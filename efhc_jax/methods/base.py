@@ -76,6 +76,10 @@ class Method(NamedTuple):
         local_training: whether it takes steps of an optimizer, of which there may be several; otherwise
             it uses the gradient as it is.
         fixed_network: whether its theory needs the same P in all iterations.
+        lowest_eigenvalue: number that its theory needs all eigenvalues of P to be above; None for any.
+        constant_steps: whether its theory needs the same step size in all iterations.
+        steadied_by: names of its parameters that bring models back together if they are smaller. They
+            are named where a run diverges.
         idle: function from the parameters to those that have no effect: a reason for each, by name.
         largest: function from n and the parameters to the largest size of a message, in numbers of 32
             bits; by default `arrays`·n.
@@ -89,6 +93,9 @@ class Method(NamedTuple):
     always_sends: bool = False
     local_training: bool = False
     fixed_network: bool = False
+    lowest_eigenvalue: float | None = None
+    constant_steps: bool = False
+    steadied_by: tuple[str, ...] = ()
     idle: Callable[[Any], dict[str, str]] | None = None
     largest: Callable[[int, Any], float] | None = None
 

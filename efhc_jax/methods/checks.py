@@ -33,7 +33,11 @@ def check_method(name: str, method: Any) -> None:
         value = getattr(method, function)
         if not callable(value) and not (function == "init" and value is None):
             raise ExperimentError(f"{source}: {function}={value!r} is not a function")
-    declared(method, source)
+    unknown = set(method.steadied_by) - set(declared(method, source))
+    if unknown:
+        raise ExperimentError(
+            f"{source}: steadied_by={method.steadied_by!r}; give a tuple of names of its parameters"
+        )
     weights = jnp.zeros((_DEVICES, _PARAMETERS))
     parameters = jax.eval_shape(lambda: as_arrays(method, make_parameters(method, {})))
     memory = _traced(source, "init", lambda p: first_memory(method, weights, p), parameters)

@@ -105,7 +105,13 @@ def largest(size: int, parameters: Any) -> float:
 
 
 METHOD = Method(
-    update, parameters=Copies, keeps_copies=True, local_training=True, idle=idle, largest=largest
+    update,
+    parameters=Copies,
+    keeps_copies=True,
+    local_training=True,
+    steadied_by=("gamma",),
+    idle=idle,
+    largest=largest,
 )
-CHOCO = METHOD._replace(parameters=Choco, always_sends=True)
-SPARQ = METHOD._replace(parameters=Sparq)
+CHOCO = METHOD._replace(parameters=Choco, always_sends=True, fixed_network=True)
+SPARQ = METHOD._replace(parameters=Sparq, fixed_network=True)

@@ -1,6 +1,7 @@
 """D²: a correction by the last step, so that different data do not bias the devices.
 
-Tang et al., 2018, arXiv 1803.07068. Its theory needs a fixed P whose eigenvalues are above −1/3.
+Tang et al., 2018, arXiv 1803.07068. Its theory needs a fixed P whose eigenvalues are
+above −1/3, and a constant step size.
 """
 
 from __future__ import annotations
@@ -38,4 +39,4 @@ def update(turn: Turn, parameters: Any, before: Before) -> Updated:
     return Updated(weights, Before(turn.weights, gradient, step))
 
 
-METHOD = Method(update, init, fixed_network=True)
+METHOD = Method(update, init, fixed_network=True, lowest_eigenvalue=-1 / 3, constant_steps=True)

@@ -1,6 +1,6 @@
 """EXTRA: an exact first-order algorithm for a fixed network.
 
-Shi et al., 2015, arXiv 1404.6264.
+Shi et al., 2015, arXiv 1404.6264. Its theory needs a fixed P and a constant step size.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ def update(turn: Turn, parameters: Any, before: Before) -> Updated:
     return Updated(weights, Before(turn.weights, gradient, step))
 
 
-METHOD = Method(update, init, fixed_network=True)
+METHOD = Method(update, init, fixed_network=True, constant_steps=True)

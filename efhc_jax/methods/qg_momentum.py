@@ -42,4 +42,4 @@ def update(turn: Turn, parameters: QGMomentum, momentum: Float[Array, "device *p
     return Updated(weights, (1 - parameters.mu) * momentum + parameters.mu * change)
 
 
-METHOD = Method(update, init, parameters=QGMomentum)
+METHOD = Method(update, init, parameters=QGMomentum, steadied_by=("beta",))

@@ -29,6 +29,7 @@ from efhc_jax.randomness.draws import pinned_settings
 from efhc_jax.results.datasets import note_policies, run_dataset
 from efhc_jax.results.history import History, Record
 from efhc_jax.results.variables import VARIABLES
+from efhc_jax.runs.divergence import why_a_run_ended
 from efhc_jax.runs.loggers import Logger
 from efhc_jax.runs.memory import check_fits
 from efhc_jax.runs.prepare import make_spec, prepare, stack, with_data
@@ -124,7 +125,7 @@ def simulate(
     note_members(result, [experiment])
     result.attrs["parameters"] = spec.rules.model.size
     if one.diverged_at >= 0:
-        raise DivergedError(_advice(experiment, one), result)
+        raise DivergedError(why_a_run_ended(experiment, one), result)
     return result
 
 
@@ -357,16 +358,6 @@ def _log(control: Control, found: dict[str, np.ndarray], iteration: int) -> None
 
 def _is_logged(name: str) -> bool:
     return name in VARIABLES and VARIABLES[name].logged
-
-
-def _advice(experiment: Experiment, record: Record) -> str:
-    devices = ", ".join(str(device) for device in record.diverged)
-    method = "" if experiment.is_default("method") else f", method={str(experiment.method)!r}"
-    return (
-        f"learning_rate={experiment.learning_rate:g}{method}: the models of devices {devices} are not "
-        f"finite from iteration {record.diverged_at}; the iterations before it are kept; "
-        f"try a learning_rate of {min(1.0, experiment.learning_rate / 10):g} or less"
-    )
 
 
 def _check_graphs_fit(experiment: Experiment) -> None:

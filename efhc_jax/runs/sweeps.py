@@ -100,7 +100,7 @@ def sweep(
     check_grid(grid, given=["placement"] if nested else [])
     if audit:
         _check_audit_fits(grid)
-    warn_of_remarks({e.method: e for e in grid.experiments}.values())
+    warn_of_remarks(grid.experiments)
     record = record_audit if audit else record_summary
     store = Store(out) if out is not None else None
     with store.locked() if store and _writes() else contextlib.nullcontext():

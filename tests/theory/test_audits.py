@@ -179,7 +179,7 @@ def test_what_a_model_states_is_asked_also_without_data(tiny, monkeypatch):
 
 def test_graphs_that_would_not_fit_are_refused(tiny):
     many = BASE.replace(devices=40_000, split="iid", batch_size=1, iterations=1000)
-    with pytest.raises(efhc.ExperimentError, match="the graphs of 40,000 devices would take 1490.1 GiB"):
+    with pytest.raises(efhc.ExperimentError, match="the graphs of 40,000 devices would take 2980.2 GiB"):
         efhc.simulate(many, tiny, audit=True)
 
 
@@ -197,3 +197,45 @@ def test_a_run_that_diverged_at_once_has_nothing_to_audit(tiny):
         efhc.simulate(BASE.replace(learning_rate=1e30), tiny, audit=True)
     with pytest.raises(efhc.ExperimentError, match="diverged in its first iteration"):
         efhc.audit(caught.value.result, tiny)
+
+
+def test_the_theorem_says_nothing_about_other_methods(tiny):
+    experiment = BASE.replace(method="tracking", **{"learning_rate_schedule.exponent": 0.75})
+    run = efhc.simulate(experiment, tiny, audit=True)
+    first, *others = efhc.audit(run, tiny)
+    assert (first.name, first.verdict) == ("the update of the models (Theorem 1)", "does not hold")
+    assert "method='tracking'" in first.figure
+    assert [one.name for one in others] == [
+        "convexity",
+        "connectivity of the physical graph",
+        "bounded waits between broadcasts",
+        "consensus error",
+        "optimality gap F(w̄) − F*",
+    ]
+    assert others[-1].value is not None
+
+
+def test_the_audit_checks_what_the_theory_of_a_method_asks_for(tiny):
+    ring = BASE.replace(method="d2", graph="ring", policy="zt")
+    found, _ = findings_of(ring, tiny)
+    assert found["the same P in all iterations"].verdict == "holds"
+    eigenvalues = found["eigenvalues of P above -0.333"]
+    assert (eigenvalues.verdict, eigenvalues.value) == ("does not hold", pytest.approx(-1 / 3, abs=1e-6))
+    assert found["constant step size"].verdict == "does not hold"
+    better = ring.replace(graph="complete", learning_rate_schedule="constant", policy="rg")
+    found, _ = findings_of(better, tiny)
+    assert found["the same P in all iterations"].verdict == "does not hold"
+    assert found["eigenvalues of P above -0.333"].verdict == "holds"
+    assert found["constant step size"].verdict == "holds"
+
+
+def test_copies_are_averaged_over_the_same_links_whoever_sends(tiny):
+    found, run = findings_of(BASE.replace(method="sparq", policy="rg"), tiny)
+    assert (run.used_links != run.used_links[0]).any()
+    assert found["the same P in all iterations"].verdict == "holds"
+
+
+def test_other_local_training_is_outside_the_theorem(tiny):
+    found, _ = findings_of(BASE.replace(optimizer="momentum"), tiny)
+    assert "optimizer='momentum'" in found["the update of the models"].figure
+    assert "transition weights" in found
