@@ -88,7 +88,8 @@ def test_a_run_says_so(tiny):
 def test_a_sweep_says_each_once_whichever_runs_it_is_about(tiny):
     base = SMALL.replace(learning_rate_schedule="constant")
     axes = {"method": ["extra", "gossip"], "policy": ["efhc", "zt"], "seed": range(3)}
-    with pytest.warns(UserWarning) as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         efhc.sweep(base, tiny, **axes)
     found = [str(one.message) for one in caught if "theory needs" in str(one.message)]
     assert found == ["method='extra': its theory needs the same P in every iteration; give policy='zt'"]
