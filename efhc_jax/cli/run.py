@@ -18,7 +18,7 @@ from efhc_jax.disk.locks import held
 from efhc_jax.experiment.effects import check_effects, why_no_effect
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.experiment.toml import read_toml, said_of
-from efhc_jax.text.printing import in_table, print_text
+from efhc_jax.text.printing import in_table, in_three_digits, print_text
 
 if TYPE_CHECKING:
     import xarray
@@ -150,8 +150,10 @@ def summary_table(experiment: Experiment, result: xarray.Dataset) -> Table:
     """Summary of a run as a table."""
     from rich.table import Table
 
-    method = "" if experiment.is_default("method") else f"{experiment.method}, "
-    title = f"{method}{experiment.policy} on {experiment.dataset}, {experiment.model}"
+    chosen = [] if experiment.is_default("method") else [str(experiment.method)]
+    if not why_no_effect(experiment, "policy"):
+        chosen.append(str(experiment.policy))
+    title = f"{', '.join(chosen)} on {experiment.dataset}, {experiment.model}"
     table = Table(title=in_table(title, "table.title"))
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -182,7 +184,7 @@ def summary(result: xarray.Dataset) -> list[tuple[str, str]]:
         ("transmission time, total", f"{total:,.1f}"),
         ("transmission time per iteration", f"{total / max(1, steps):.4f}"),
         ("messages", f"{int(result.messages.sum()):,}"),
-        ("bits sent", f"{float(result.bits.sum(dtype=float)):.4g}"),
+        ("megabits sent", in_three_digits(float(result.bits.sum(dtype=float)) / 1e6)),
         ("seconds", f"{seconds:.1f}"),
         ("seconds spent on evaluations", f"{result.attrs['evaluation_seconds']:.1f}"),
         ("iterations per second", _speed(steps, seconds - result.attrs["evaluation_seconds"])),

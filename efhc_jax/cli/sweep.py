@@ -15,12 +15,13 @@ from efhc_jax.cli.flags import Folder, MemberFiles, OptionalFile, OptionalFolder
 from efhc_jax.cli.settings import Settings
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.experiment import Experiment, first_values, sweep_from_toml
-from efhc_jax.text.printing import in_table, print_text
+from efhc_jax.text.printing import in_table, in_three_digits, print_text
 
 if TYPE_CHECKING:
     import xarray
 
 _MOST_ROWS = 40  # of the table of results
+_COLUMNS = ("accuracy (%)", "transmission\ntime", "megabits\nsent", "broadcasts\nper device")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Sweep:
         import jax
 
         from efhc_jax.data import load_dataset
+        from efhc_jax.runs.divergence import diverged_runs
         from efhc_jax.runs.grid import Grid, check_grid
         from efhc_jax.runs.sweeps import predict, sweep
 
@@ -110,13 +112,9 @@ class Sweep:
             self._finish(result)
         if should_stop():  # the work is done; still report the interrupt
             raise KeyboardInterrupt
-        diverged = int((result.diverged_at >= 0).sum())
-        if diverged and speaks:
-            print(
-                f"{diverged:,} of {len(grid.experiments):,} runs diverged and are not in the means; "
-                "try a smaller --learning-rate",
-                flush=True,
-            )
+        diverged = diverged_runs(result)
+        for line in diverged if speaks else ():
+            print_text(line)
         return 1 if diverged else 0
 
     def plan(self) -> tuple[Experiment, dict[str, Sequence[Any]]]:
@@ -152,6 +150,10 @@ class Sweep:
         others = [axis for axis in swept(result) if axis not in ("policy", "seed")]
         if "policy" in result.dims and not others:
             written.append(save_figure(draw_curves(result), self.out / "sweep.png"))
+        if others == ["method"] and "policy" not in result.dims:  # methods differ most in bits
+            figure = draw_curves(result, "method", costs=("iteration", "bits"))
+            written.append(save_figure(figure, self.out / "sweep.png"))
+            others = []
         for path in written:
             print_text(f"wrote {path}")
         if others:
@@ -166,7 +168,7 @@ def sweep_table(result: xarray.Dataset) -> Any:
     import numpy as np
     from rich.table import Table
 
-    from efhc_jax.plotting.styles import LOOKS
+    from efhc_jax.plotting.styles import NAMED, look_of
     from efhc_jax.results.selection import swept
     from efhc_jax.results.statistics import interval, per_run
 
@@ -177,13 +179,14 @@ def sweep_table(result: xarray.Dataset) -> Any:
     for axis in axes:
         table.add_column(in_table(axis))
     diverged = "diverged_at" in result and bool((result.diverged_at >= 0).any())
-    for column in ("accuracy (%)", "transmission time", "broadcasts per device"):
-        table.add_column(column, justify="right")
+    for column in _COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
     if diverged:
         table.add_column("diverged")
     last = result.isel(evaluation=-1)
     accuracy = interval(100 * per_run(last, "accuracy"))
     time = interval(result.transmission_time.sum("step", skipna=False))
+    megabits = interval(result.bits.sum("step", skipna=False) / 1e6)
     broadcasts = interval(per_run(last, "broadcasts"))
     shape = [result.sizes[axis] for axis in axes]
     combinations = math.prod(shape)
@@ -192,11 +195,12 @@ def sweep_table(result: xarray.Dataset) -> Any:
         names = []
         for axis, place in at.items():
             value = result[axis].values[place].item()
-            names.append(in_table(LOOKS[value].label if value in LOOKS else value))
+            names.append(in_table(look_of(axis, value).label if axis in NAMED else value))
         table.add_row(
             *names,
             _with_interval(accuracy, at, ".2f"),
             _with_interval(time, at, ",.0f"),
+            _with_interval(megabits, at),
             _with_interval(broadcasts, at, ",.0f", interval_too=False),
             *([_diverged(result.isel(at))] if diverged else []),
         )
@@ -205,14 +209,21 @@ def sweep_table(result: xarray.Dataset) -> Any:
     return table
 
 
-def _with_interval(found: Any, at: dict[str, int], form: str, interval_too: bool = True) -> str:
-    """The mean over seeds that have a value, with its interval; a dash if none has one."""
+def _with_interval(found: Any, at: dict[str, int], form: str = "", interval_too: bool = True) -> str:
+    """The mean over seeds that have a value, with its interval; a dash if none has one.
+
+    Without a form, three significant digits of the mean are shown.
+    """
     mean, low, high, seeds = (float(part.isel(at)) for part in found)
     if not seeds:
         return "–"
+
+    def written(value: float) -> str:
+        return f"{value:{form}}" if form else in_three_digits(value, like=mean)
+
     if low != low or not interval_too:
-        return f"{mean:{form}}"
-    return f"{mean:{form}} ± {(high - low) / 2:{form}}"
+        return written(mean)
+    return f"{written(mean)} ± {written((high - low) / 2)}"
 
 
 def _diverged(runs: xarray.Dataset) -> str:

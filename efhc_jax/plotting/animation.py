@@ -13,7 +13,7 @@ from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.network.slots import to_matrix
 from efhc_jax.plotting.figures import describe
 from efhc_jax.plotting.positions import places_of
-from efhc_jax.plotting.styles import look_of
+from efhc_jax.plotting.styles import look_of_run
 from efhc_jax.results.activity import Activity, activity_of, weak_devices
 from efhc_jax.runs.progress import item_progress
 from efhc_jax.text.printing import in_figure
@@ -94,7 +94,7 @@ class _Scene:
         self._places = places if places.ndim == 3 else places[None]
         self._accuracy = 100 * run.accuracy.values  # (evaluation, device)
         self._figure, axes, beside = _canvas()
-        look = look_of("policy", experiment.policy, 0)
+        look = look_of_run(experiment)
         axes.set_title(in_figure(f"{look.label}: {describe(experiment)}"), fontsize="medium")
         self._physical = LineCollection([], colors=_LINK, linewidths=1.2, zorder=1)
         self._used = LineCollection([], colors=_IN_USE, linewidths=2.6, zorder=2)

@@ -1,4 +1,4 @@
-"""Figures of results. Each policy has the same colour and marker in all of them."""
+"""Figures of results. Each policy and each method has the same colour and marker in all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from efhc_jax.disk.files import written_whole
 from efhc_jax.errors import ExperimentError
 from efhc_jax.experiment.effects import why_no_effect
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.plotting.styles import LOOKS, TITLES, Look, look_of
+from efhc_jax.plotting.cost_axes import far_apart, finish_axis, over_common_cost
+from efhc_jax.plotting.styles import LOOKS, TITLES, Look, look_of, look_of_run
 from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.selection import setting_of, swept
 from efhc_jax.results.statistics import (
@@ -51,7 +52,7 @@ def draw_run(run: xarray.Dataset, y: str = "accuracy", costs: Sequence[str] = _C
     values = _over_time(run, y)
     costs = _costs_of(values, y, costs)
     figure, panels = subplots(len(costs), sharey=True)
-    look = look_of("policy", experiment.policy, 0)
+    look = look_of_run(experiment)
     has_devices = "device" in values.dims
     nothing = values * np.nan
     band = Band(values, nothing, nothing)
@@ -60,8 +61,7 @@ def draw_run(run: xarray.Dataset, y: str = "accuracy", costs: Sequence[str] = _C
     for axes, name in zip(panels, costs, strict=True):
         points = values.step.values if "step" in values.dims else cost_at_evaluations(run, name)
         draw_band(axes, points, band, look)
-        axes.set(xlabel=TITLES[name])
-        axes.set_xlim(left=0)
+        finish_axis(axes, name)
     panels[0].set(ylabel=in_figure(TITLES.get(y, y)))
     order = "worst to best" if "accuracy" in y else "lowest to highest"
     title = f"line: mean; shade: {order} device" if has_devices else None
@@ -90,8 +90,10 @@ def draw_curves(
     grid = only(grid, {hue, "seed"})
     setting = setting_of(grid)
     figure, panels = subplots(len(costs), sharey=True)
-    for position, (value, part) in enumerate(parts_of(grid, hue)):
-        look = look_of(hue, setting.policy if value is None else value, position)
+    lines = parts_of(grid, hue)
+    logarithmic = {name: far_apart([part for _, part in lines], name) for name in costs}
+    for position, (value, part) in enumerate(lines):
+        look = look_of_run(setting) if value is None else look_of(hue, value, position)
         values = _over_time(part, y)
         values = values.mean("device") if "device" in values.dims else values
         for axes, name in zip(panels, costs, strict=True):
@@ -99,10 +101,10 @@ def draw_curves(
                 x = values.step.values if "step" in values.dims else part.iteration.values
                 draw_band(axes, x, interval(values), look)
             else:
-                draw_band(axes, *over_common_cost(part, y, name), look)
+                over = over_common_cost(part, y, name, logarithmic=logarithmic[name])
+                draw_band(axes, *over, look)
     for axes, name in zip(panels, costs, strict=True):
-        axes.set(xlabel=TITLES[name])
-        axes.set_xlim(left=0)
+        finish_axis(axes, name, logarithmic[name])
     panels[0].set(ylabel=in_figure(TITLES.get(y, y)))
     if "accuracy" in y:
         keep_to_percent(panels[0])
@@ -269,35 +271,6 @@ class Moment(NamedTuple):
         return times.index(self.iteration)
 
 
-def over_common_cost(
-    part: xarray.Dataset, variable: str = "accuracy", cost: str = "time", points: int = 60
-) -> tuple[np.ndarray, Interval]:
-    """A variable of several seeds, interpolated at common costs; accuracies in per cent.
-
-    The costs end where the first seed ends. A seed that diverged does not count for that, and has no
-    values afterwards.
-    """
-    import xarray
-
-    runs = part if "seed" in part.dims else part.expand_dims("seed")
-    times = [cost_at_evaluations(runs.isel(seed=seed), cost) for seed in range(runs.sizes["seed"])]
-    whole = [time[-1] for time in times if np.isfinite(time[-1])]
-    last = min(whole) if whole else max(np.nanmax(time) for time in times)
-    common = np.linspace(0, last, points)
-    values = per_run(runs, variable).transpose("seed", "evaluation").values
-    values = 100 * values if "accuracy" in variable else values
-    rows = [_interpolated(common, time, row) for time, row in zip(times, values, strict=True)]
-    return common, interval(xarray.DataArray(rows, dims=("seed", "time")))
-
-
-def _interpolated(at: np.ndarray, time: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """A row of values at other times; NaN after its last finite one."""
-    known = np.isfinite(time) & np.isfinite(row)
-    if not known.any():
-        return np.full(len(at), np.nan)
-    return np.interp(at, time[known], row[known], right=np.nan)
-
-
 def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
     """The settings in one line, without those that are swept.
 
@@ -307,7 +280,8 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
     """
     model, dataset = (str(getattr(experiment, name)) for name in ("model", "dataset"))
     parts = {
-        "method": "" if experiment.is_default("method") else str(experiment.method),
+        "method": "" if experiment.is_default("method") else look_of("method", experiment.method).label,
+        "policy": look_of("policy", experiment.policy).label if "method" in axes else "",
         "model": model if "dataset" in axes else f"{model} on {dataset}",
         "devices": f"{experiment.devices:,} devices",
         "r": f"r = {experiment.r:g}",
@@ -317,6 +291,8 @@ def describe(experiment: Experiment, axes: Collection[str] = ()) -> str:
         parts["on"] = dataset
     if experiment.placement:
         parts["placement"] = "nested graphs"
+    if "method" in axes:  # that of the first run may leave settings of others without effect
+        experiment = experiment.inherit({"method": experiment.defaults()["method"]})
     if why_no_effect(experiment, "r") and "policy" not in axes:
         del parts["r"]
     return ", ".join(text for name, text in parts.items() if text and name not in axes)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from efhc_jax.experiment.effects import why_no_effect
 from efhc_jax.results.variables import VARIABLES, title_of
+
+if TYPE_CHECKING:
+    from efhc_jax.experiment.experiment import Experiment
 
 
 class Look(NamedTuple):
@@ -26,9 +30,21 @@ LOOKS = {
     "adaptive": Look("adaptive", "#332288", "d", "-"),
 }
 
+METHOD_LOOKS = {
+    "gossip": Look("gossip", "#0072B2", "o", "-"),
+    "copies": Look("copies", "#E69F00", "s", "--"),
+    "choco": Look("CHOCO-SGD", "#009E73", "^", "-."),
+    "sparq": Look("SPARQ-SGD", "#CC79A7", "D", ":"),
+    "tracking": Look("gradient tracking", "#7F7F7F", "v", "--"),
+    "d2": Look("D²", "#000000", "P", "-."),
+    "extra": Look("EXTRA", "#332288", "d", "-"),
+    "qg_momentum": Look("quasi-global momentum", "#D55E00", "X", ":"),
+}
+
+NAMED: dict[str, dict[str, Look]] = {"policy": LOOKS, "method": METHOD_LOOKS}
+
 _LOOKS_OF_VALUES = [look[1:] for look in LOOKS.values()]
-_LOOKS_OF_OTHER_POLICIES = [  # different from those of the package's policies
-    ("#D55E00", "X", "-"),
+_LOOKS_OF_OTHERS = [  # different from those of the package's policies and methods
     ("#56B4E9", "*", "--"),
     ("#882255", "h", "-."),
     ("#8C6D31", "p", ":"),
@@ -48,10 +64,28 @@ TITLES = {
 TITLES = {name: title_of(name) for name in VARIABLES} | TITLES
 
 
-def look_of(axis: str, value: Any, position: int) -> Look:
-    """Style of the line for one value of an axis; that of a policy is always the same."""
-    if axis == "policy" and value in LOOKS:
-        return LOOKS[value]
-    looks = _LOOKS_OF_OTHER_POLICIES if axis == "policy" else _LOOKS_OF_VALUES
+def look_of(axis: str, value: Any, position: int = 0) -> Look:
+    """Style of the line for one value of an axis; that of a policy or a method is always the same."""
+    named = NAMED.get(axis)
+    if named and value in named:
+        return named[value]
+    looks = _LOOKS_OF_VALUES if named is None else _LOOKS_OF_OTHERS
     color, marker, dashes = looks[position % len(looks)]
-    return Look(f"{axis} {value}" if axis not in ("", "policy") else str(value), color, marker, dashes)
+    return Look(f"{axis} {value}" if axis and named is None else str(value), color, marker, dashes)
+
+
+def look_of_run(experiment: Experiment) -> Look:
+    """Style of the line of a single run: that of its policy, with methods other than gossip of both.
+
+    Example:
+        >>> from efhc_jax.experiment.experiment import Experiment
+        >>> [look_of_run(Experiment(method=name)).label for name in ("gossip", "choco", "sparq")]
+        ['EF-HC', 'CHOCO-SGD', 'SPARQ-SGD, EF-HC']
+    """
+    policy = look_of("policy", experiment.policy)
+    if experiment.is_default("method"):
+        return policy
+    method = look_of("method", experiment.method)
+    if why_no_effect(experiment, "policy"):
+        return method
+    return method._replace(label=f"{method.label}, {policy.label}")

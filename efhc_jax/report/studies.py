@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from efhc_jax.errors import DataError
+from efhc_jax.experiment.effects import why_no_effect
 from efhc_jax.experiment.experiment import Experiment
 from efhc_jax.experiment.limits import limit_of
 from efhc_jax.plotting.figures import Band, describe, over_common_cost
-from efhc_jax.plotting.styles import look_of
+from efhc_jax.plotting.styles import look_of, look_of_run
 from efhc_jax.report.auditor import Auditor
 from efhc_jax.report.command import instructions
 from efhc_jax.report.packing import numbers, some_of, stretches
@@ -40,6 +41,7 @@ _FEWEST_FRAMES = 200  # frames per run; if they do not fit, fewer runs are shown
 _SHOWN_FIRST = (
     "model",
     "dataset",
+    "method",
     "policy",
     "devices",
     "split",
@@ -86,7 +88,8 @@ def study_values(
     points = Points(
         some_of(grid.sizes["evaluation"], most), stretches(grid.sizes["step"], min(most, _MOST_RATES))
     )
-    hue = "policy" if "policy" in axes else next((axis for axis in axes if axis != "seed"), None)
+    first = [*(axis for axis in ("policy", "method") if axis in axes), *axes]
+    hue = next((axis for axis in first if axis != "seed"), None)
     values: dict[str, Any] = {
         "name": name,
         "title": describe(experiment, list(axes)),
@@ -222,6 +225,8 @@ def _setting(experiment: Experiment, axes: dict[str, list[Any]]) -> list[list[st
     """The most important settings, and all others that are not defaults."""
     rows = []
     for name, value in experiment.to_dict().items():
+        if name == "policy" and "method" not in axes and why_no_effect(experiment, name):
+            continue
         if name in axes:
             rows.append([name, ", ".join(_label(name, option) for option in axes[name])])
         elif name in _SHOWN_FIRST or not experiment.is_default(name):
@@ -241,19 +246,22 @@ def _origin(grid: xarray.Dataset) -> list[list[str]]:
 
 def _looks(experiment: Experiment, axes: dict[str, list[Any]], hue: str | None) -> list[dict[str, str]]:
     """Label and style of each line, the same as in the figures."""
-    axis, options = (hue, axes[hue]) if hue else ("policy", [experiment.policy])
-    looks = [look_of(axis, option, position) for position, option in enumerate(options)]
+    looks = [look_of_run(experiment)]
+    if hue:
+        looks = [look_of(hue, option, position) for position, option in enumerate(axes[hue])]
     return [{"label": look.label, "color": look.color, "dashes": look.dashes} for look in looks]
 
 
 def _headline(grid: xarray.Dataset) -> dict[str, Any]:
     """Headline figures: means over seeds, their intervals, and the number of seeds."""
     last = grid.isel(evaluation=-1)
+    bits = {"megabits sent": grid.bits.sum("step", skipna=False) / 1e6} if "bits" in grid else {}
     columns = {
         "final accuracy (%)": 100 * per_run(last, "accuracy"),
         "worst device (%)": 100 * last.accuracy.min("device"),
         "average model (%)": 100 * last.mean_model_accuracy,
         "transmission time": grid.transmission_time.sum("step", skipna=False),
+        **bits,
         "broadcasts per device per iteration": per_run(last, "broadcasts") / max(1, int(last.iteration)),
         "consensus error": last.consensus_error,
     }
@@ -317,8 +325,8 @@ def _band(found: Interval | Band) -> dict[str, Any]:
 
 
 def _label(axis: str, value: Any) -> str:
-    if axis == "policy":
-        return look_of(axis, value, 0).label
+    if axis in ("policy", "method"):
+        return look_of(axis, value).label
     if isinstance(value, tuple):
         return ", ".join(f"{one:g}" for one in value) or "none"
     if isinstance(value, float):

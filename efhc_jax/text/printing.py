@@ -6,6 +6,7 @@ show such text literally.
 
 from __future__ import annotations
 
+import math
 import sys
 import unicodedata
 from typing import TYPE_CHECKING, TextIO
@@ -64,6 +65,23 @@ def in_table(text: object, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(printable(text, lines=True), style)
+
+
+def in_three_digits(value: float, like: float | None = None) -> str:
+    """A number with three significant digits, or all those before the point.
+
+    Args:
+        value: the number.
+        like: a number whose decimal places are used instead.
+
+    Example:
+        >>> [in_three_digits(value) for value in (12345.6, 12.345, 0.012345, 0.0)]
+        ['12,346', '12.3', '0.0123', '0']
+    """
+    size = abs(value if like is None else like)
+    if not 0 < size < math.inf:
+        return f"{value:,.0f}"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(size)))}f}"
 
 
 def in_figure(text: object) -> str:

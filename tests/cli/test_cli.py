@@ -18,7 +18,7 @@ import pytest
 
 import efhc_jax as efhc
 from efhc_jax.cli import main, parse
-from efhc_jax.cli.run import summary
+from efhc_jax.cli.run import summary, summary_table
 from efhc_jax.data import fashion_mnist
 from efhc_jax.engine.program import advance
 from efhc_jax.experiment.families import FAMILIES, family_in, full_names, users_of
@@ -348,8 +348,40 @@ def test_a_sweep_in_which_runs_diverge_is_finished(call, tmp_path):
     assert "2 of 4 runs diverged" in done.out
     (gone,) = [line for line in done.out.splitlines() if "1000000.0" in line]
     cells = [cell.strip() for cell in gone.strip(" │").split("│")]
-    assert cells[1:4] == ["–"] * 3, "what they spent until then is not what they cost"
-    assert cells[4].startswith("2 of 2 seeds")
+    assert cells[1:5] == ["–"] * 4, "what they spent until then is not what they cost"
+    assert cells[5].startswith("2 of 2 seeds")
+
+
+def test_a_sweep_of_methods_is_drawn_against_bits_and_names_who_diverged(call, tmp_path):
+    words = [*TINY, *WILD, "--method", "gossip", "choco", "--method.compressor", "none", "--seeds", "2"]
+    done = call("sweep", *words, "--learning-rate", "0.5", "--method.gamma", "1", "--out", "results")
+    assert done.code == 0, done.out + done.err
+    assert "wrote results/sweep.png\n" in done.out
+    rows = [line for line in done.out.splitlines() if "gossip" in line or "CHOCO-SGD" in line]
+    grid = efhc.load(tmp_path / "results")
+    for row, bits in zip(rows, grid.bits.sum("step").values, strict=True):
+        megabits = row.strip(" │").split("│")[3].split("±")[0]
+        assert float(megabits.replace(",", "")) == pytest.approx(bits.mean() / 1e6, rel=5e-3)
+    assert call("plot", "results", "--x", "bits").code == 0
+    done = call("sweep", *words, "--out", "wild")
+    assert done.code == 1
+    assert "method='gossip': 2 of 2 runs diverged, the first at iteration" in done.out
+    assert "method='choco': 2 of 2 runs diverged, the first at iteration" in done.out
+    assert done.out.endswith("try a smaller learning_rate or a smaller method.gamma\n")
+
+
+def test_the_summary_names_the_method():
+    run = efhc.simulate(EXPERIMENT)
+    titles = {
+        "sparq": "sparq, efhc on synthetic, svm",
+        "choco": "choco on synthetic, svm",
+        "gossip": "efhc on synthetic, svm",
+    }
+    for method, title in titles.items():
+        assert str(summary_table(EXPERIMENT.replace(method=method), run).title) == title
+    assert float(dict(summary(run))["megabits sent"]) == pytest.approx(
+        float(run.bits.sum()) / 1e6, rel=5e-3
+    )
 
 
 def test_a_table_counts_the_seeds_of_its_means():

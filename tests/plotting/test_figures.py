@@ -15,7 +15,7 @@ from efhc_jax.plotting.figures import (
     over_common_cost,
     save_figure,
 )
-from efhc_jax.plotting.styles import LOOKS, look_of
+from efhc_jax.plotting.styles import LOOKS, METHOD_LOOKS, look_of
 from efhc_jax.results.costs import cost_at_evaluations
 from efhc_jax.results.selection import swept
 from small import SMALL
@@ -320,3 +320,60 @@ def test_a_picture_that_fails_leaves_the_old_one(run, tmp_path, monkeypatch):
 def test_a_setting_in_a_line():
     text = describe(efhc.Experiment(model="lenet5", devices=7, r=0.5, weak_fraction=0.25))
     assert text == "lenet5 on fashion_mnist, 7 devices, r = 0.5, H = 0.25"
+
+
+@pytest.fixture(scope="module")
+def methods(tiny):
+    """Methods whose bits differ by orders of magnitude."""
+    base = BASE.inherit({"method.compressor": "sign"})
+    return efhc.sweep(base, tiny, method=["gossip", "choco", "tracking"], seed=range(2))
+
+
+def test_methods_have_looks_of_their_own():
+    assert set(METHOD_LOOKS) == set(efhc.METHODS)
+    own = [look_of("method", name, position) for position, name in enumerate(["mine", "yours"])]
+    for part in ("label", "color", "marker"):
+        every = [getattr(look, part) for look in (*METHOD_LOOKS.values(), *own)]
+        assert len(set(every)) == len(every)
+    assert [look.label for look in own] == ["mine", "yours"]
+
+
+def test_curves_have_a_line_for_each_method(methods):
+    figure = draw_curves(methods, "method", costs=("iteration", "bits"))
+    by_iteration, by_bits = figure.axes
+    for axes in (by_iteration, by_bits):
+        assert list(lines(axes)) == ["gossip", "CHOCO-SGD", "gradient tracking"]
+        assert bands(axes) == [METHOD_LOOKS[name].color.upper() for name in methods["method"].values]
+    assert figure.get_suptitle().startswith("EF-HC, svm on tiny, ")
+    assert (by_iteration.get_xscale(), by_bits.get_xlabel()) == ("linear", "bits sent")
+
+
+def test_costs_that_differ_by_orders_of_magnitude_have_a_logarithmic_axis(methods):
+    far = methods.copy(deep=True)
+    far["bits"].loc[{"method": "choco"}] /= 100
+    (axes,) = draw_curves(far, "method", costs=["bits"]).axes
+    assert axes.get_xscale() == "log"
+    for name, look in METHOD_LOOKS.items():
+        if name not in far["method"]:
+            continue
+        part = far.sel({"method": name})
+        spent = part.bits.cumsum("step").values  # (seed, step)
+        drawn = lines(axes)[look.label].get_xdata()
+        np.testing.assert_allclose(drawn[-1], spent[:, -1].min(), rtol=1e-5)
+        first = int(part.iteration[1]) - 1
+        np.testing.assert_allclose(drawn[0], spent[:, first].max(), rtol=1e-5)
+        np.testing.assert_allclose(drawn[1:] / drawn[:-1], (drawn[-1] / drawn[0]) ** (1 / 59), rtol=1e-5)
+    near = methods.sel({"method": ["gossip", "tracking"]})
+    (axes,) = draw_curves(near, "method", costs=["bits"]).axes
+    assert axes.get_xscale() == "linear"
+    silent = far.copy(deep=True)
+    silent["bits"].loc[{"method": "choco"}] = 0
+    (axes,) = draw_curves(silent, "method", costs=["bits"]).axes
+    assert axes.get_xscale() == "linear", "0 has no place on a logarithmic axis"
+
+
+def test_a_single_run_is_labelled_with_its_method(tiny):
+    run = efhc.simulate(BASE.replace(method="copies", policy="zt"), tiny)
+    (line,) = draw_run(run).axes[0].lines
+    assert (line.get_label(), line.get_color()) == ("copies, ZT", METHOD_LOOKS["copies"].color)
+    assert draw_run(run).get_suptitle().startswith("copies, svm on tiny")
