@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from jaxtyping import Array, Float
 
+SETTINGS = ("ratio", "levels")  # that a compressor may use
 Words = Callable[[Any], Any]  # from positions (count,) to random 32-bit words (count,)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from efhc_jax.members.failures import raised
 from efhc_jax.members.parameters import declared, is_traced
@@ -84,3 +86,27 @@ def differs(one: Any, other: Any) -> str:
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             return f"{after.dtype} {after.shape} in place of {before.dtype} {before.shape}"
     return ""
+
+
+def called_of_host(program: Jaxpr) -> list[str]:
+    """The operations of a program that call Python, by name.
+
+    Example:
+        >>> called_of_host(jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1.0).jaxpr)
+        ['debug_print']
+    """
+    names = _primitives(program)
+    return [name for name in names if "callback" in name or name.startswith("debug")]
+
+
+def _primitives(program: Jaxpr) -> Iterator[str]:
+    """The names of all operations of a program, also within others."""
+
+    def is_program(value: Any) -> bool:
+        return isinstance(value, Jaxpr | ClosedJaxpr)
+
+    for equation in program.eqns:
+        yield equation.primitive.name
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=is_program):
+            if is_program(value):
+                yield from _primitives(value.jaxpr if isinstance(value, ClosedJaxpr) else value)

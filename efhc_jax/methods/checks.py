@@ -9,15 +9,21 @@ import jax.numpy as jnp
 
 from efhc_jax.errors import ExperimentError
 from efhc_jax.members import declared, make_parameters
-from efhc_jax.members.tracing import as_arrays, differs, explained
+from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
 from efhc_jax.methods import METHODS
 from efhc_jax.methods.base import Method, Turn, Updated, first_memory
 
-_DEVICES, _PARAMETERS = 3, 4  # of the models that a method is tried on
+_DEVICES = 3  # of the models that a method is tried on
 
 
-def check_method(name: str, method: Any) -> None:
+def check_method(name: str, method: Any, parameters: Any = None, shape: tuple[int, ...] = (4,)) -> None:
     """Raise unless a method can be traced, and keeps the shapes of models and memory.
+
+    Args:
+        name: its name.
+        method: the method.
+        parameters: of the run; by default those that it declares.
+        shape: of the parameters of a device.
 
     Raises:
         ExperimentError: it does not; the message has its name and what to do.
@@ -38,11 +44,12 @@ def check_method(name: str, method: Any) -> None:
         raise ExperimentError(
             f"{source}: steadied_by={method.steadied_by!r}; give a tuple of names of its parameters"
         )
-    weights = jnp.zeros((_DEVICES, _PARAMETERS))
-    parameters = jax.eval_shape(lambda: as_arrays(method, make_parameters(method, {})))
-    memory = _traced(source, "init", lambda p: first_memory(method, weights, p), parameters)
-    found = _traced(
-        source, "update", lambda p, m: method.update(_turn(weights), p, m), parameters, memory
+    given = make_parameters(method, {}) if parameters is None else parameters
+    values = as_arrays(method, given)
+    weights = jax.ShapeDtypeStruct((_DEVICES, *shape), jnp.result_type(float))
+    _, memory = _traced(source, "init", lambda w, p: first_memory(method, w, p), weights, values)
+    program, found = _traced(
+        source, "update", lambda w, p, m: method.update(_turn(w), p, m), weights, values, memory
     )
     if not isinstance(found, Updated):
         raise ExperimentError(
@@ -60,12 +67,17 @@ def check_method(name: str, method: Any) -> None:
             f"{source}: keeps_copies={method.keeps_copies}, so update must return "
             + ("copies and bits" if method.keeps_copies else "neither copies nor bits")
         )
+    if called := called_of_host(program.jaxpr):
+        raise ExperimentError(
+            f"{source}: update calls Python in every iteration, by {called[0]}; "
+            "use jax.numpy, without callbacks and jax.debug"
+        )
 
 
-def _traced(source: str, name: str, function: Any, *arguments: Any) -> Any:
-    """The shapes that a function of a method returns."""
+def _traced(source: str, name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
+    """The program of a function of a method, and the shapes that it returns."""
     try:
-        return jax.eval_shape(function, *arguments)
+        return jax.make_jaxpr(function, return_shape=True)(*arguments)
     except Exception as error:  # whatever the user's function raises
         raise ExperimentError(f"{source}: {explained(error, name)}") from error
 

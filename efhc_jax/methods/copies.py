@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from efhc_jax.compressors import COMPRESSORS
+from efhc_jax.compressors.base import SETTINGS
+from efhc_jax.compressors.checks import check_compressor
 from efhc_jax.errors import ExperimentError
 from efhc_jax.members import parameter, shown
 from efhc_jax.methods.base import Method, Turn, Updated
@@ -41,6 +43,8 @@ class _Compressed:
                 f"method.compressor={shown(self.compressor)}: unknown; "
                 f"choose from {', '.join(COMPRESSORS)}"
             )
+        if not COMPRESSORS.is_built_in(self.compressor):
+            check_compressor(self.compressor, COMPRESSORS[self.compressor])
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,10 @@ def update(turn: Turn, parameters: Any, memory: Memory) -> Updated:
 def idle(parameters: Any) -> dict[str, str]:
     """The settings of other compressors."""
     used = COMPRESSORS[parameters.compressor].uses
-    others = {"ratio", "levels"} - set(used)
+    others = set(SETTINGS) - set(used)
+    known = [one for one in COMPRESSORS if COMPRESSORS.is_built_in(one)]
     users = {
-        name: " or ".join(repr(one) for one in COMPRESSORS if name in COMPRESSORS[one].uses)
-        for name in others
+        name: " or ".join(repr(one) for one in known if name in COMPRESSORS[one].uses) for name in others
     }
     return {
         name: f"has no effect with method.compressor={parameters.compressor!r}; "

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import Array, Float
 
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.members import declared, make_parameters
-from efhc_jax.members.tracing import as_arrays, differs, explained
+from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
 from efhc_jax.optimizers.base import Optimizer, direction, start
 
-_DEVICES, _PARAMETERS = 2, 5  # of the models that an optimizer is tried on
+_DEVICES = 2  # of the models that an optimizer is tried on
 _STEPS = 3  # the first has length 0 in a schedule that begins there
 
 
-def check_optimizer(name: str, optimizer: Any) -> None:
+def check_optimizer(
+    name: str, optimizer: Any, parameters: Any = None, shape: tuple[int, ...] = (5,)
+) -> None:
     """Raise unless an optimizer gives directions without learning rate, and can be traced.
+
+    Args:
+        name: its name.
+        optimizer: the optimizer.
+        parameters: of the run; by default those that it declares.
+        shape: of the parameters of a device.
 
     Raises:
         ExperimentError: it does not; the message has its name and what to do.
@@ -35,19 +42,20 @@ def check_optimizer(name: str, optimizer: Any) -> None:
     if not callable(optimizer.make):
         raise ExperimentError(f"{source}: make={optimizer.make!r} is not a function")
     declared(optimizer, source)
-    parameters = as_arrays(optimizer, make_parameters(optimizer, {}))
-    _check_update(source, optimizer, parameters)
-    directions = _said(source, "update", _first_directions, optimizer, parameters)
-    if (directions < 0).all(axis=(1, 2)).any():
+    given = make_parameters(optimizer, {}) if parameters is None else parameters
+    values = as_arrays(optimizer, given)
+    _check_update(source, optimizer, values, shape)
+    directions = _said(source, "update", _first_directions, optimizer, values, shape)
+    if (directions.reshape(_STEPS, -1) < 0).all(axis=1).any():
         raise ExperimentError(
             f"{source}: its updates are already steps against the gradient; leave out the learning rate "
             "and its sign, which learning_rate stands for, as in optax.scale_by_adam()"
         )
 
 
-def _check_update(source: str, optimizer: Optimizer, parameters: Any) -> None:
+def _check_update(source: str, optimizer: Optimizer, parameters: Any, shape: tuple[int, ...]) -> None:
     """Raise unless the transformation of one device keeps all shapes and types, and the host out."""
-    row = jnp.ones(_PARAMETERS)
+    row = jax.ShapeDtypeStruct(shape, jnp.result_type(float))
 
     def make(parameters: Any) -> optax.GradientTransformation:
         made = optimizer.make(parameters)
@@ -86,14 +94,16 @@ def _check_update(source: str, optimizer: Optimizer, parameters: Any) -> None:
             f"{source}: update changes the state that init gives, {other}; "
             "return the same structure, shapes and types"
         )
-    if called := [name for name in _primitives(program.jaxpr) if _is_of_host(name)]:
+    if called := called_of_host(program.jaxpr):
         raise ExperimentError(
             f"{source}: update calls Python in every step, by {called[0]}; "
             "use jax.numpy, without callbacks and jax.debug"
         )
 
 
-def _first_directions(optimizer: Optimizer, parameters: Any) -> Float[Array, "step device parameter"]:
+def _first_directions(
+    optimizer: Optimizer, parameters: Any, shape: tuple[int, ...]
+) -> Float[Array, "step device *parameters"]:
     """The directions of the first steps for a gradient of ones."""
 
     @jax.jit
@@ -104,7 +114,7 @@ def _first_directions(optimizer: Optimizer, parameters: Any) -> Float[Array, "st
             directions.append(one)
         return jnp.stack(directions)
 
-    return found(parameters, jnp.ones((_DEVICES, _PARAMETERS)), jnp.ones(_DEVICES, bool))
+    return found(parameters, jnp.ones((_DEVICES, *shape)), jnp.ones(_DEVICES, bool))
 
 
 def _said(source: str, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -115,20 +125,3 @@ def _said(source: str, name: str, function: Callable[..., Any], *arguments: Any)
         raise
     except Exception as error:  # whatever the user's function raises
         raise ExperimentError(f"{source}: {explained(error, name)}") from error
-
-
-def _is_of_host(primitive: str) -> bool:
-    return "callback" in primitive or primitive.startswith("debug")
-
-
-def _primitives(program: Jaxpr) -> Iterator[str]:
-    """The names of all operations of a program, also within others."""
-
-    def is_program(value: Any) -> bool:
-        return isinstance(value, Jaxpr | ClosedJaxpr)
-
-    for equation in program.eqns:
-        yield equation.primitive.name
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=is_program):
-            if is_program(value):
-                yield from _primitives(value.jaxpr if isinstance(value, ClosedJaxpr) else value)

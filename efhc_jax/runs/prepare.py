@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from efhc_jax.compressors import COMPRESSORS
+from efhc_jax.compressors.checks import check_compression
 from efhc_jax.data import DATASETS, Dataset, check_own, load_dataset
 from efhc_jax.data.splits import Shards, split_data
 from efhc_jax.engine.program import Spec, laid_out
@@ -263,6 +265,7 @@ def make_spec(
     """
     e = experiment
     model = make_model(e.model, dataset.image_shape, dataset.classes, e.parameters("model"))
+    shape = jax.eval_shape(model.init, run_key(e.seed)).shape
     used = {e.policy} if policies is None else policies
     check_schedule("learning_rate_schedule", e.learning_rate_schedule)
     threshold = None
@@ -278,30 +281,42 @@ def make_spec(
         timed(SCHEDULES[e.learning_rate_schedule], e.iterations),
         threshold,
         method=METHODS[e.method],
-        optimizer=_optimizer_of(e),
+        optimizer=_optimizer_of(e, shape),
         local_steps=e.local_steps,
     )
     participation = PARTICIPATION[e.participation]
     check_participation(e.participation, participation)
-    check_method(e.method, METHODS[e.method])
+    _check_method(e, shape)
     spec = Spec(rules, e.devices, e.batch_size, dynamics, SINGLE, _texts(e), participation)
     return laid_out(spec, layout)
 
 
-def _optimizer_of(e: Experiment) -> Optimizer | None:
+def _check_method(e: Experiment, shape: tuple[int, ...]) -> None:
+    """Raise unless the method and its compressor can be compiled for models of a shape."""
+    own = e.parameters("method")
+    check_method(e.method, METHODS[e.method], own, shape)
+    compressor = getattr(own, "compressor", None)
+    if METHODS[e.method].keeps_copies and compressor in COMPRESSORS:
+        check_compression(str(compressor), own, as_arrays(METHODS[e.method], own), shape)
+
+
+def _optimizer_of(e: Experiment, shape: tuple[int, ...]) -> Optimizer | None:
     """The optimizer of local training; None for plain gradient descent, which needs none."""
     plain = e.optimizer == e.defaults()["optimizer"] and OPTIMIZERS.is_built_in(e.optimizer)
     own = (f"optimizer.{name}" for name in parameters_of("optimizer", e.optimizer))
     if plain and all(e.is_default(name) for name in own):
         return None
-    check_optimizer(e.optimizer, OPTIMIZERS[e.optimizer])
+    check_optimizer(e.optimizer, OPTIMIZERS[e.optimizer], e.parameters("optimizer"), shape)
     return OPTIMIZERS[e.optimizer]
 
 
 def _texts(e: Experiment) -> tuple[Any, ...]:
     """Parameters of traced members that are texts, and so a part of the compiled program."""
-    found = []
+    found: list[Any] = []
+    own = [name for name in COMPRESSORS if not COMPRESSORS.is_built_in(name)]
     for setting in _TRACED:
         texts = texts_of(member_of(setting, e[setting]), e.parameters(setting))
         found += [(setting, str(e[setting]), texts)] if texts else []
+        # One that is registered again under its name is another program.
+        found += [COMPRESSORS[value] for name, value in texts if name == "compressor" and value in own]
     return tuple(found)

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from efhc_jax.compressors import COMPRESSORS
 from efhc_jax.experiment.experiment import Experiment
-from efhc_jax.experiment.families import FAMILIES
+from efhc_jax.experiment.families import FAMILIES, parameters_of
 
+_COMPRESSOR = "method.compressor"
 _REGISTRIES: dict[str, Any] = {
     setting: family.registry for setting, family in FAMILIES.items() if setting != "dataset"
-}
+} | {_COMPRESSOR: COMPRESSORS}
 
 
 def member_digests(experiments: Iterable[Experiment]) -> dict[str, str]:
@@ -30,13 +32,22 @@ def member_digests(experiments: Iterable[Experiment]) -> dict[str, str]:
 
     Each begins with the version of Python, without which digests cannot be compared.
     """
-    used = {(family, getattr(e, family)) for e in experiments for family in _REGISTRIES}
+    experiments = list(experiments)
+    used = {(family, getattr(e, family)) for e in experiments for family in FAMILIES}
+    used |= {(_COMPRESSOR, e[_COMPRESSOR]) for e in experiments if _is_compressed(e)}
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {
         f"{family} {name!r}": f"{version}:{code_digest(_REGISTRIES[family][name])}"
         for family, name in sorted(used)
-        if name in _REGISTRIES[family] and not _REGISTRIES[family].is_built_in(name)
+        if family in _REGISTRIES
+        and name in _REGISTRIES[family]
+        and not _REGISTRIES[family].is_built_in(name)
     }
+
+
+def _is_compressed(experiment: Experiment) -> bool:
+    """Whether the method has a compressor."""
+    return "compressor" in parameters_of("method", experiment.method)
 
 
 def code_digest(member: Any) -> str:

@@ -358,7 +358,7 @@ def test_a_sweep_of_methods_is_drawn_against_bits_and_names_who_diverged(call, t
     assert done.code == 0, done.out + done.err
     assert "wrote results/sweep.png\n" in done.out
     rows = [line for line in done.out.splitlines() if "gossip" in line or "CHOCO-SGD" in line]
-    grid = efhc.load(tmp_path / "results")
+    grid = efhc.load(tmp_path / "results" / "sweep.nc")
     for row, bits in zip(rows, grid.bits.sum("step").values, strict=True):
         megabits = row.strip(" │").split("│")[3].split("±")[0]
         assert float(megabits.replace(",", "")) == pytest.approx(bits.mean() / 1e6, rel=5e-3)
