@@ -17,6 +17,7 @@ from efhc_jax.optimizers import OPTIMIZERS, Adam, Momentum, Nesterov, Sgd
 from efhc_jax.optimizers.base import Optimizer, direction, start
 from efhc_jax.optimizers.checks import check_optimizer
 from efhc_jax.optimizers.regularization import clip_by_norm
+from small import SMALL
 
 DEVICES, STEPS = 4, 6
 
@@ -289,6 +290,26 @@ def test_a_mistake_is_said_with_the_name_of_the_optimizer(kind):
     optimizer, said = MISTAKES[kind]
     with pytest.raises(efhc.ExperimentError) as error:
         check_optimizer("mine", optimizer)
+    assert str(error.value).startswith("optimizer='mine': ")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("update", "said"),
+    [
+        (
+            lambda updates, _: updates.reshape(-1),
+            "update gives float32 (40,) in place of float32 (4, 10)",
+        ),
+        (lambda updates, _: updates.T, "update gives float32 (10, 4) in place of float32 (4, 10)"),
+    ],
+)
+def test_a_mistake_shows_with_the_shape_of_the_models_of_a_run(tiny, monkeypatch, update, said):
+    """A vector of numbers would have passed."""
+    monkeypatch.setitem(efhc.OPTIMIZERS, "mine", updating(update))
+    check_optimizer("mine", efhc.OPTIMIZERS["mine"])
+    with pytest.raises(efhc.ExperimentError) as error:
+        efhc.simulate(SMALL.replace(optimizer="mine"), tiny)
     assert str(error.value).startswith("optimizer='mine': ")
     assert said in str(error.value)
 
