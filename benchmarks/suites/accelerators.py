@@ -141,6 +141,13 @@ BOUNDS = {
     Work("lenet5", 16, batch_size=32): Bounds(launches=40, temporary_bytes=0.4e9),
     Work("svm", 64, evaluates=True): Bounds(flop_bound=1.2),
     Work("lenet5", 16, evaluates=True): Bounds(flop_bound=1.2),
+    # Of a method the least is its own state, read and written once.
+    Work("svm", 64, method="copies"): Bounds(launches=10, traffic=2.4),
+    Work("svm", 64, method="choco"): Bounds(launches=29, traffic=5.2, temporary_bytes=30e6),
+    Work("svm", 64, method="tracking"): Bounds(launches=11, traffic=1.9, temporary_bytes=65e6),
+    Work("svm", 64, method="d2"): Bounds(launches=10, traffic=1.5, temporary_bytes=45e6),
+    Work("svm", 64, method="extra"): Bounds(launches=9, traffic=1.4, temporary_bytes=45e6),
+    Work("svm", 64, method="qg_momentum"): Bounds(launches=10, traffic=2.2, temporary_bytes=45e6),
 }
 
 

@@ -153,7 +153,8 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     trained, copied = None, state
     if method.keeps_copies:
         trained = _train(rules, run, state, inputs, training)
-        gap = distance(trained.added(weights), last_broadcast, rules.norm_order)
+        # The other way round than the method's difference, or both would wait for it to be stored.
+        gap = distance(last_broadcast, trained.added(weights), rules.norm_order)
         copied = state._replace(distance=gap)
 
     # Event 2: devices that have moved far enough from their last broadcast fire.
