@@ -20,6 +20,7 @@ def draw(report: dict[str, Any]) -> Figure:
     drawers = {
         "peers": _draw_peers,
         "scaling": _draw_scaling,
+        "methods": _draw_methods,
         "startup": _draw_startup,
         "accelerators": _draw_accelerators,
     }
@@ -95,6 +96,25 @@ def _draw_scaling(report: dict[str, Any]) -> Figure:
         axes.legend(fontsize="small")
     panels[0].set_ylabel("seconds per iteration")
     panels[2].set_ylabel("seconds per iteration")
+    return figure
+
+
+def _draw_methods(report: dict[str, Any]) -> Figure:
+    """A panel per size: the best time of each variant, and the target of each method."""
+    from benchmarks.suites.methods import MOST
+
+    height = 0.24 * max(len(work["variants"]) for work in report["works"]) + 0.9
+    figure, panels = _panels(len(report["works"]), columns=2, height=height)
+    for axes, work in zip(panels, report["works"], strict=True):
+        best = {one["name"]: one["timing"]["best"] for one in work["variants"]}
+        others = [one["name"] for one in work["variants"] if one["kind"] != "method"]
+        _bars(axes, list(best), list(best.values()), others)
+        for place, one in enumerate(work["variants"]):
+            if one["kind"] == "method" and one["name"] != one["against"]:
+                target = MOST * one["arrays"] * best[one["against"]]
+                axes.vlines(target, place - 0.45, place + 0.45, color="black", ls="--")
+        axes.set_title(f"{work['name']}, one iteration of a run", fontsize="medium")
+        axes.set_xlabel("seconds, best trial (dashed: target)", fontsize="small")
     return figure
 
 

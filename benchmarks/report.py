@@ -43,6 +43,7 @@ def sheets(report: dict[str, Any]) -> list[Sheet]:
     made = {
         "peers": _peer_sheets,
         "scaling": _scaling_sheets,
+        "methods": _method_sheets,
         "startup": _startup_sheets,
         "accelerators": _accelerator_sheets,
     }
@@ -67,7 +68,7 @@ def as_table(sheet: Sheet) -> Table:
 
     table = Table(title=sheet.title, title_justify="left")
     for position, column in enumerate(sheet.columns):
-        words = position == 0 or column in ("metric", "verdict", "model", "set by")
+        words = position == 0 or column in ("metric", "verdict", "model", "set by", "axes")
         table.add_column(column, justify="left" if words else "right")
     for row in sheet.rows:
         table.add_row(*row)
@@ -166,6 +167,38 @@ def _scaling_sheets(report: dict[str, Any]) -> list[Sheet]:
         columns = ["grid", "to run, evaluations included", "compiling", "programs for the steps"]
         made.append(Sheet("A whole sweep", columns, rows))
     return made
+
+
+def _method_sheets(report: dict[str, Any]) -> list[Sheet]:
+    from benchmarks.suites.methods import KINDS, ratio
+
+    made = []
+    for work in report["works"]:
+        for kind in KINDS:
+            shown = [one for one in work["variants"] if one["kind"] == kind]
+            if not shown:
+                continue
+            rows = [
+                [
+                    one["name"],
+                    duration(one["timing"]["best"]),
+                    f"{ratio(work, one):.2f}",
+                    str(one["arrays"]),
+                    f"{ratio(work, one) / one['arrays']:.2f}",
+                    size_of(one["memory_bytes"]),
+                    f"{one['compile_seconds']:.1f} s",
+                ]
+                for one in shown
+            ]
+            against = f"× {shown[-1]['against']}"
+            columns = [kind, "time", against, "arrays", "per array", "memory", "compiling"]
+            made.append(Sheet(f"{work['name']}: an iteration of a run, by {kind}", columns, rows))
+    rows = [
+        [one["method"], str(one["runs"]), ", ".join(one["axes"]), str(one["programs"])]
+        for one in report["programs"]
+    ]
+    columns = ["method", "runs", "axes", "programs for the steps"]
+    return [*made, Sheet("Programs that a sweep compiles", columns, rows)]
 
 
 def _accelerator_sheets(report: dict[str, Any]) -> list[Sheet]:

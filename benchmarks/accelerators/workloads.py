@@ -25,6 +25,7 @@ class Work(NamedTuple):
         evaluates: the evaluation instead of the iterations.
         accelerators: that share the work.
         by_rows: whether they share the devices of each run, instead of the runs.
+        method: of the experiment.
     """
 
     model: str = "svm"
@@ -34,6 +35,7 @@ class Work(NamedTuple):
     evaluates: bool = False
     accelerators: int = 1
     by_rows: bool = False
+    method: str = "gossip"
 
     @property
     def name(self) -> str:
@@ -44,6 +46,8 @@ class Work(NamedTuple):
             parts.append(f"batch {self.batch_size}")
         if self.devices != 10:
             parts.append(f"{self.devices:,} devices")
+        if self.method != "gossip":
+            parts.append(self.method)
         if self.evaluates:
             parts.append("evaluation")
         if self.accelerators > 1:
@@ -51,8 +55,16 @@ class Work(NamedTuple):
         return ", ".join(parts)
 
 
-def lowered(work: Work, target: Target) -> tuple[Any, int]:
-    """The program, lowered for accelerators that need not be there, and n of its model."""
+class Lowered(NamedTuple):
+    """A program, lowered for accelerators that need not be there."""
+
+    code: Any
+    parameters: int  # n of its model
+    arrays: int  # like W, that the state of its method has
+
+
+def lowered(work: Work, target: Target) -> Lowered:
+    """The program of some work."""
     import jax
     import jax.numpy as jnp
 
@@ -88,7 +100,10 @@ def lowered(work: Work, target: Target) -> tuple[Any, int]:
         traced = evaluate.trace(spec, progress.state, samples)
     else:
         traced = advance.trace(spec, record_summary, ITERATIONS, runs, progress, None, first, samples)
-    return traced.lower(lowering_platforms=(target.platform,)), spec.rules.model.size
+    size = spec.rules.model.size
+    models = work.runs * work.devices * size
+    arrays = sum(leaf.size == models for leaf in jax.tree.leaves(progress.state))
+    return Lowered(traced.lower(lowering_platforms=(target.platform,)), size, arrays)
 
 
 def experiment_of(work: Work) -> Any:
@@ -98,8 +113,13 @@ def experiment_of(work: Work) -> Any:
     from efhc_jax.models import MODELS
 
     MODELS["cnn"] = cnn
-    shared = {"model": work.model, "batch_size": work.batch_size, "devices": work.devices}
-    return Experiment(**shared, **({"graph": "ring", "split": "iid"} if work.devices > _DRAWN else {}))
+    return Experiment(
+        model=work.model,
+        batch_size=work.batch_size,
+        devices=work.devices,
+        method=work.method,
+        **({"graph": "ring", "split": "iid"} if work.devices > _DRAWN else {}),
+    )
 
 
 def links_of(work: Work) -> np.ndarray | None:

@@ -15,7 +15,7 @@ from efhc_jax.text.printing import print_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-SUITES = ("peers", "scaling", "startup", "accelerators")
+SUITES = ("peers", "scaling", "methods", "startup", "accelerators")
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,10 @@ class Bench:
     GPUs and TPUs that need not be there, counts what they would do, and measures if there is one.
     """
 
-    suite: Literal["all", "peers", "scaling", "startup", "accelerators"] = "all"
-    """peers: other implementations (needs PyTorch); scaling: larger problems; startup: time to start;
-    accelerators: the programs of GPUs and TPUs (needs `scripts/compilers`)."""
+    suite: Literal["all", "peers", "scaling", "methods", "startup", "accelerators"] = "all"
+    """peers: other implementations (needs PyTorch); scaling: larger problems; methods: each method,
+    compressor and optimizer against gossip; startup: time to start; accelerators: the programs of GPUs
+    and TPUs (needs `scripts/compilers`)."""
     out: Folder = Path("out/bench")
     """Folder for the results: a JSON, Markdown and PNG file per suite."""
     quick: bool = False

@@ -90,6 +90,22 @@ def _as_product(transition: Array, weights: Array) -> Array:
     return mixed.reshape(weights.shape)
 
 
+def computed_once(
+    x: Float[Array, "device *parameters"], iteration: Int[Array, ""]
+) -> Float[Array, "device *parameters"]:
+    """X, which a CPU computes before it is mixed.
+
+    Otherwise it would compute every entry again for each of the m models that it is mixed into. It
+    passes X through a loop that has no turns in any iteration, which the compiler cannot know.
+    """
+
+    def through_a_loop(x: Array, iteration: Array) -> Array:
+        turns = (iteration < 0).astype(jnp.int32)
+        return jax.lax.fori_loop(0, turns, lambda _, x: -x, x)
+
+    return jax.lax.platform_dependent(x, iteration, cpu=through_a_loop, default=lambda x, _: x)
+
+
 def mix_neighbors(
     link_weights: Float[Array, "device slot"],
     weights: Float[Array, "device *parameters"],

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from efhc_jax.engine.deviation import distance, from_distance
 from efhc_jax.engine.messages import Traffic, both_ways, one_way
-from efhc_jax.engine.mixing import average
+from efhc_jax.engine.mixing import average, computed_once
 from efhc_jax.engine.training import Trained, Training, train
 from efhc_jax.engine.values import RunValues
 from efhc_jax.methods import gossip
@@ -153,7 +153,8 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     trained, copied = None, state
     if method.keeps_copies:
         trained = _train(rules, run, state, inputs, training)
-        gap = distance(trained.added(weights), last_broadcast, rules.norm_order)
+        # The other way round than the method's difference, or both would wait for it to be stored.
+        gap = distance(last_broadcast, trained.added(weights), rules.norm_order)
         copied = state._replace(distance=gap)
 
     # Event 2: devices that have moved far enough from their last broadcast fire.
@@ -172,12 +173,20 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
         links &= inputs.open_links
 
     # Event 3: average over the links in use, or over all devices if there is a coordinator.
+    held = [weights]
+
+    def hold(x: Array) -> Array:
+        if not any(x is one for one in held):
+            held.append(x := computed_once(x, inputs.iteration))
+        return x
+
     def mix(x: Array) -> Array:
-        return average(x, inputs.link_weights, links, choice.coordinated, neighbors, rules.rows)
+        coordinated = choice.coordinated
+        return average(hold(x), inputs.link_weights, links, coordinated, neighbors, rules.rows)
 
     def mix_all(x: Array) -> Array:
         nobody = jnp.zeros_like(choice.coordinated)
-        return average(x, inputs.link_weights, adjacency, nobody, neighbors, rules.rows)
+        return average(hold(x), inputs.link_weights, adjacency, nobody, neighbors, rules.rows)
 
     def words(positions: Array) -> Array:
         return random_words(run.key, Stream.COMPRESSION, inputs.iteration, positions)
@@ -194,6 +203,7 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
             training=training,
             learning_rate=inputs.rates.learning_rate,
             trained=trained.added,
+            hold=hold,
             mix=mix,
             mix_all=mix_all,
             words=words,

@@ -24,6 +24,8 @@ class Turn(NamedTuple):
         learning_rate: α(k).
         trained: function from X to X + Δ, with Δ the change by local training from W(k): −α(k)·G(k) for
             a single step of gradient descent.
+        hold: function from X to X, computed only once on a CPU. What is mixed is held anyway; a method
+            that needs it again uses what `hold` returns, which saves a copy.
         mix: function from X to P(k)·X, over the links in use.
         mix_all: the same over all links of A(k).
         words: function from positions (count,) to random 32-bit words of this iteration.
@@ -37,6 +39,7 @@ class Turn(NamedTuple):
     training: Bool[Array, "device"] | None
     learning_rate: Float[Array, ""]
     trained: Callable[[Float[Array, "device *parameters"]], Float[Array, "device *parameters"]]
+    hold: Callable[[Float[Array, "device *parameters"]], Float[Array, "device *parameters"]]
     mix: Callable[[Float[Array, "device *parameters"]], Float[Array, "device *parameters"]]
     mix_all: Callable[[Float[Array, "device *parameters"]], Float[Array, "device *parameters"]]
     words: Callable[[Int[Array, "count"]], UInt32[Array, "count"]]

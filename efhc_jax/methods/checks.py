@@ -93,6 +93,7 @@ def _turn(weights: Any) -> Turn:
         training=jnp.ones(_DEVICES, bool),
         learning_rate=jnp.ones(()),
         trained=lambda x: x,
+        hold=lambda x: x,
         mix=lambda x: x,
         mix_all=lambda x: x,
         words=lambda positions: positions.astype(jnp.uint32),

@@ -85,7 +85,7 @@ def update(turn: Turn, parameters: Any, memory: Memory) -> Updated:
     compressor = COMPRESSORS[parameters.compressor]
     trained, copies = turn.trained(turn.weights), turn.last_broadcast
     compressed, bits = compressor.compress(trained - copies, parameters, turn.words)
-    copies = jnp.where(for_each(turn.fired, copies), copies + compressed, copies)
+    copies = turn.hold(jnp.where(for_each(turn.fired, copies), copies + compressed, copies))
     weights = trained + parameters.gamma * (turn.mix_all(copies) - copies)
     return Updated(weights, copies=copies, bits=bits)
 

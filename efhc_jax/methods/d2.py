@@ -22,13 +22,17 @@ class Before(NamedTuple):
 
     weights: Float[Array, "device *parameters"]  # W(k−1)
     gradient: Float[Array, "device *parameters"]  # G(k−1)
-    step: Float[Array, "device *parameters"]  # U(k−1) = α(k−1)·G(k−1)
+    learning_rate: Float[Array, ""]  # α(k−1)
+
+    @property
+    def step(self) -> Float[Array, "device *parameters"]:
+        """U(k−1) = α(k−1)·G(k−1)."""
+        return self.learning_rate * self.gradient
 
 
 def init(weights: Float[Array, "device *parameters"], parameters: Any) -> Before:
     """W(−1) = W(0) and no step, which make the first iteration one of gossip."""
-    nothing = jnp.zeros_like(weights)
-    return Before(weights, nothing, nothing)
+    return Before(weights, jnp.zeros_like(weights), jnp.zeros((), weights.dtype))
 
 
 def update(turn: Turn, parameters: Any, before: Before) -> Updated:
@@ -36,7 +40,7 @@ def update(turn: Turn, parameters: Any, before: Before) -> Updated:
     gradient = latest(turn, before.gradient)
     step = turn.learning_rate * gradient
     weights = turn.mix(2 * turn.weights - before.weights - step + before.step)
-    return Updated(weights, Before(turn.weights, gradient, step))
+    return Updated(weights, Before(turn.weights, gradient, turn.learning_rate))
 
 
 METHOD = Method(update, init, fixed_network=True, lowest_eigenvalue=-1 / 3, constant_steps=True)

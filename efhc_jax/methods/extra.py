@@ -5,16 +5,13 @@ Shi et al., 2015, arXiv 1404.6264. Its theory needs a fixed P and a constant ste
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 
 from efhc_jax.methods.base import Method, Turn, Updated
 from efhc_jax.methods.d2 import Before, init
 from efhc_jax.methods.gradients import latest
-
-if TYPE_CHECKING:
-    from jaxtyping import Array, Float
 
 
 def update(turn: Turn, parameters: Any, before: Before) -> Updated:
@@ -25,10 +22,10 @@ def update(turn: Turn, parameters: Any, before: Before) -> Updated:
     gradient = latest(turn, before.gradient)
     step = turn.learning_rate * gradient
     first = turn.iteration == 0
-    sent: Float[Array, "device *parameters"] = turn.weights - jnp.where(first, 0, before.weights / 2)
+    sent = turn.hold(turn.weights - jnp.where(first, 0, before.weights / 2))
     kept = jnp.where(first, 0, sent)
     weights = turn.mix(sent) + kept - step + before.step
-    return Updated(weights, Before(turn.weights, gradient, step))
+    return Updated(weights, Before(turn.weights, gradient, turn.learning_rate))
 
 
 METHOD = Method(update, init, fixed_network=True, constant_steps=True)

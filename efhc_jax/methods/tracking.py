@@ -34,7 +34,7 @@ def update(turn: Turn, parameters: Any, before: Tracked) -> Updated:
     The mean of Y stays the mean of the gradients. A device that does not train keeps its last gradient.
     """
     gradient = latest(turn, before.gradient)
-    changed = before.direction + gradient - before.gradient
+    changed = turn.hold(before.direction + gradient - before.gradient)
     direction = jnp.where(turn.iteration == 0, changed, turn.mix(changed))
     weights = turn.mix(turn.weights - turn.learning_rate * direction)
     return Updated(weights, Tracked(direction, gradient))

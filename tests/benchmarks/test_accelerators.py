@@ -12,9 +12,10 @@ from benchmarks.accelerators.costs import launches, main_loop
 from benchmarks.accelerators.hlo import parse
 from benchmarks.accelerators.programs import counted, modelled
 from benchmarks.accelerators.targets import A100, H100, TARGETS, V5E
-from benchmarks.accelerators.workloads import Work
+from benchmarks.accelerators.workloads import Work, experiment_of
 from benchmarks.suites import accelerators
 from efhc_jax.cli import main
+from efhc_jax.methods import METHODS
 
 # Two models of 100 numbers, in a loop of 50 trips of two iterations: a copy of everything,
 # an update in place of ten numbers, and a product of (2, 100) with (100, 3).
@@ -95,6 +96,17 @@ def test_counts_are_per_iteration():
     assert found["outside_fusions"] == {"__cublas$gemm": 0.5, "copy": 0.5}
     assert found["with_host"] == 0
     assert found["modelled_seconds"] == pytest.approx(2 * H100.launch)
+    assert counted(parse(TEXT), Work(devices=1), H100, 200, arrays=3)["least_bytes"] == 6 * 800
+
+
+def test_every_method_has_a_line_for_an_h100():
+    works = [Work("svm", 64), *accelerators.METHODS]
+    assert [work.method for work in works] == list(METHODS)
+    assert len({work.name for work in works}) == len(works)
+    assert works[1].name == "SVM, 64 runs, copies"
+    assert accelerators.works_for(H100, works) == works
+    assert accelerators.works_for(A100, works) == accelerators.works_for(V5E, works) == works[:1]
+    assert [experiment_of(work).method for work in works] == list(METHODS)
 
 
 def test_the_longest_of_launch_bytes_and_products_is_modelled():
@@ -218,6 +230,7 @@ COMPILED = [
     (Work("lenet5", 16, batch_size=32), H100),
     (Work("cnn", 1, devices=20, batch_size=32), H100),
     (Work("svm", 1, devices=1000), H100),
+    *((work, H100) for work in accelerators.METHODS if work in accelerators.BOUNDS),
 ]
 SHARED = [(Work("svm", 64, accelerators=8), target) for target in TARGETS]
 

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from benchmarks import agreement, cnn, limits, ours, pictures, report, timing
 from benchmarks.data import images_of_paper, random_images
 from benchmarks.peers import numpy_stacked
-from benchmarks.suites import accelerators, peers, scaling, startup
+from benchmarks.suites import accelerators, methods, peers, scaling, startup
 from efhc_jax.cli import bench, main
 from efhc_jax.data import load_dataset
 from efhc_jax.engine.program import laid_out
@@ -224,6 +224,18 @@ def scaling_report(small_products):
 
 
 @pytest.fixture(scope="module")
+def methods_report():
+    """A method with a message of two arrays, a compressor and an optimizer, each next to its base."""
+    names = ("gossip", "copies", "tracking", "copies, sign", "gossip, momentum")
+    variants = [one for one in methods.VARIANTS if one.name in names]
+    part = methods.measure_here(methods.Size("svm", 1, 2, 1, full_data=False), variants)
+    programs = methods.count_programs(["qg_momentum"])
+    works = [part["work"]]
+    verdicts = methods.verdicts(works, programs)
+    return complete("methods", part, works=works, programs=programs, verdicts=verdicts)
+
+
+@pytest.fixture(scope="module")
 def startup_report():
     starts = [{"what": what, "samples": [3.0, 2.0]} for what in startup.TARGETS]
     part = {"machine": peers.machine()}
@@ -409,6 +421,7 @@ def test_the_progress_bar_of_a_run_is_recognised():
     [
         pytest.param("peer_report", 2, marks=pytest.mark.torch),
         ("scaling_report", 4),
+        ("methods_report", 1),
         ("startup_report", 1),
     ],
 )
