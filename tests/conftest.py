@@ -19,6 +19,7 @@ import jax
 import numpy as np
 import pytest
 
+from efhc_jax.compressors import COMPRESSORS
 from efhc_jax.data import Dataset
 from efhc_jax.experiment.families import FAMILIES
 
@@ -40,7 +41,7 @@ def little_memory():
 @pytest.fixture(autouse=True)
 def registries():
     """Members that a test registers are gone after it."""
-    every = [family.registry for family in FAMILIES.values()]
+    every = [*(family.registry for family in FAMILIES.values()), COMPRESSORS]
     before = [list(registry) for registry in every]
     yield
     for registry, names in zip(every, before, strict=True):

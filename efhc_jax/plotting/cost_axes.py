@@ -47,7 +47,8 @@ def over_common_cost(
     common = np.linspace(0, last, points)
     spent = [time[time > 0].min() for time in times if (time > 0).any()]
     if logarithmic and spent and last > 0:
-        common = np.geomspace(min(max(spent), last), last, points)
+        first = max(spent) if max(spent) < last else min(*spent, last)
+        common = np.geomspace(first, last, points)
     values = per_run(runs, variable).transpose("seed", "evaluation").values
     values = 100 * values if "accuracy" in variable else values
     rows = [_interpolated(common, time, row) for time, row in zip(times, values, strict=True)]

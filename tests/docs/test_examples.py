@@ -82,6 +82,7 @@ def run_blocks(page, names):
     ("kind", "said"),
     [
         ("policy", "thrifty 0.1: transmission time"),
+        ("method", "step 1.2: consensus error"),
         ("dynamics", "awake 20% of the time: consensus error"),
         ("graph", "two_rooms: consensus error"),
         ("model", "accuracy"),
@@ -95,16 +96,18 @@ def test_one_file_adds_a_member(kind, said, short_runs, capsys):
 
 def test_all_of_them_at_once_on_the_command_line(short_runs, tmp_path):
     """By the names that their files give them."""
-    kinds = ("policy", "dynamics", "graph", "model", "dataset")
+    kinds = ("policy", "method", "dynamics", "graph", "model", "dataset")
     files = [str(ROOT / "examples" / f"add_{kind}.py") for kind in kinds]
     words = "--policy thrifty --policy.savings 3 --dynamics duty_cycle --dynamics.cycle 10"
+    words += " --method over_relaxed --method.step 0.5"
     words += " --graph two_rooms --dataset stripes --model perceptron --devices 4 --iterations 30"
     assert main(["run", "--members", *files, *words.split(), "--out", str(tmp_path)]) == 0
     [written] = tmp_path.glob("*.nc")
     stored = efhc_jax.Experiment.from_json(efhc_jax.load(written).attrs["experiment"])
-    chosen = (stored.policy, stored.dynamics, stored.graph, stored.dataset, stored.model)
-    assert chosen == ("thrifty", "duty_cycle", "two_rooms", "stripes", "perceptron")
-    assert (stored["policy.savings"], stored["dynamics.cycle"]) == (3.0, 10)
+    chosen = (stored.policy, stored.method, stored.dynamics, stored.graph, stored.dataset, stored.model)
+    assert chosen == ("thrifty", "over_relaxed", "duty_cycle", "two_rooms", "stripes", "perceptron")
+    own = (stored["policy.savings"], stored["method.step"], stored["dynamics.cycle"])
+    assert own == (3.0, 0.5, 10)
 
 
 def test_the_example_files_are_the_papers_settings():

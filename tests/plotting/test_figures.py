@@ -325,7 +325,7 @@ def test_a_setting_in_a_line():
 @pytest.fixture(scope="module")
 def methods(tiny):
     """Methods whose bits differ by orders of magnitude."""
-    base = BASE.inherit({"method.compressor": "sign"})
+    base = BASE.inherit({"method.compressor": "sign", "policy": "zt"})
     return efhc.sweep(base, tiny, method=["gossip", "choco", "tracking"], seed=range(2))
 
 
@@ -344,7 +344,7 @@ def test_curves_have_a_line_for_each_method(methods):
     for axes in (by_iteration, by_bits):
         assert list(lines(axes)) == ["gossip", "CHOCO-SGD", "gradient tracking"]
         assert bands(axes) == [METHOD_LOOKS[name].color.upper() for name in methods["method"].values]
-    assert figure.get_suptitle().startswith("EF-HC, svm on tiny, ")
+    assert figure.get_suptitle().startswith("ZT, svm on tiny, ")
     assert (by_iteration.get_xscale(), by_bits.get_xlabel()) == ("linear", "bits sent")
 
 
