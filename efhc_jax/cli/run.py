@@ -66,7 +66,7 @@ class Run:
 
     def execute(self) -> None:
         """Run the simulation, then store, plot and print the results."""
-        from efhc_jax.cli.startup import start_jax
+        from efhc_jax.cli.startup import notes, start_jax
         from efhc_jax.data import load_dataset
         from efhc_jax.runs.interrupts import stop_requests
         from efhc_jax.runs.simulation import Control, DivergedError, simulate
@@ -84,6 +84,7 @@ class Run:
         with (
             output_folder(self.out),
             held(self.out),
+            notes(),
             stop_requests() as should_stop,
             self._logger() as logger,
         ):

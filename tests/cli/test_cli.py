@@ -370,6 +370,15 @@ def test_a_sweep_of_methods_is_drawn_against_bits_and_names_who_diverged(call, t
     assert done.out.endswith("try a smaller learning_rate or a smaller method.gamma\n")
 
 
+def test_a_run_notes_what_its_method_asks_for(call):
+    words = [*TINY, "--method", "extra", "--policy", "zt"]
+    done = call("run", *words, "--out", "results")
+    needs = "method='extra': its theory needs a constant step size"
+    assert done.code == 0
+    assert done.err == f"efhc: note: {needs}; give learning_rate_schedule='constant'\n"
+    assert call("run", *words, "--learning-rate-schedule", "constant", "--out", "others").err == ""
+
+
 def test_the_summary_names_the_method():
     run = efhc.simulate(EXPERIMENT)
     titles = {
