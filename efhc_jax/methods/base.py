@@ -12,7 +12,7 @@ Memory = Any  # a tree of arrays
 
 
 class Turn(NamedTuple):
-    """What a method can use in iteration k.
+    """The values that a method can use in iteration k.
 
     Attributes:
         iteration: k, from 0.
