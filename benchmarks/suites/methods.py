@@ -15,7 +15,7 @@ KINDS = ("method", "compressor", "optimizer")
 
 
 class Variant(NamedTuple):
-    """What is timed.
+    """A method, compressor or optimizer that is timed.
 
     Attributes:
         name: in tables.

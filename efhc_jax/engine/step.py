@@ -161,7 +161,8 @@ def step(rules: Rules, run: RunValues, state: State, inputs: Inputs) -> tuple[St
     now = situation(rules, run, copied, inputs.iteration, inputs.coin, inputs.rates.decay)
     choice = _decide(rules.policies, run, now, state.memories)
     if method.always_sends:
-        everybody, nobody = jnp.ones_like(choice.fired), jnp.zeros((), bool)
+        # Not a constant: the distance then comes first, and copies are updated in place.
+        everybody, nobody = ~(copied.distance < 0), jnp.zeros((), bool)
         choice = choice._replace(fired=everybody, uses_new_links=~nobody, coordinated=nobody)
 
     # Event 1: a new link is used even if neither end fires.
