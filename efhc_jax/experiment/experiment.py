@@ -21,6 +21,7 @@ from efhc_jax.experiment.families import (
     FAMILIES,
     check_uses,
     family_in,
+    is_built_in,
     member_of,
     named,
     parameters_of,
@@ -214,6 +215,14 @@ class Experiment:
             raise ExperimentError(
                 f"policy={self.policy!r}: has a coordinator, but the devices of method={self.method!r} "
                 "send to neighbours; give method='gossip', or another policy"
+            )
+        own = not is_built_in("policy", self.policy) and not getattr(method, "always_sends", False)
+        changes = not getattr(member_of("dynamics", self.dynamics), "fixed", False)
+        if own and changes and not getattr(policy, "uses_new_links", True):
+            raise ExperimentError(
+                f"policy={self.policy!r}: leaves out new links, but method={self.method!r} averages "
+                "copies that are sent over them; register it with uses_new_links=True, or give "
+                "dynamics='static'"
             )
         closes = getattr(member_of("participation", self.participation), "closes_links", None)
         if closes is not None and closes(self.parameters("participation")):

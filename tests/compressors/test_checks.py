@@ -152,3 +152,13 @@ def test_settings_that_do_not_go_together_are_one_message(settings, said):
         efhc.Experiment(**settings)
     assert str(error.value).startswith(said)
     assert "\n" not in str(error.value)
+
+
+def test_copies_need_new_links(monkeypatch):
+    """A neighbor that is new has no copy unless one is sent over the new link."""
+    monkeypatch.setitem(efhc.POLICIES, "mine", efhc.POLICIES["rg"]._replace(uses_new_links=False))
+    copies = SMALL.replace(method="copies", policy="mine")
+    with pytest.raises(efhc.ExperimentError, match="policy='mine': leaves out new links, but method='c"):
+        copies.replace(dynamics="failures")
+    for allowed in ({"policy": "local"}, {"method": "gossip", "policy": "mine"}):
+        SMALL.replace(**{"method": "copies", "dynamics": "failures", **allowed})
