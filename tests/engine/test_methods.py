@@ -197,9 +197,10 @@ def test_compressed_copies_agree_with_the_oracle(x64, tiny, given):
     assert float(infos.new_links.sum()) > 0, "copies are sent whole over new links"
 
 
-def test_choco_sends_whatever_the_policy(x64, tiny):
+@pytest.mark.parametrize("policy", ["local", "central", "efhc"])
+def test_choco_sends_whatever_the_policy(x64, tiny, policy):
     given = {"compressor": "top_k", "ratio": 0.1, "gamma": 0.3}
-    _, infos, _ = check(tiny, random_case(tiny, closing=False), "choco", given, policy="local")
+    _, infos, _ = check(tiny, random_case(tiny, closing=False), "choco", given, policy=policy)
     assert infos.fired.all()
 
 
