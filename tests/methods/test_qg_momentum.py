@@ -20,6 +20,7 @@ def test_without_a_step_models_are_averaged_and_the_momentum_fades():
         training=jnp.ones(2, bool),
         learning_rate=jnp.zeros(()),
         trained=lambda x: x,
+        hold=lambda x: x,
         mix=lambda x: jnp.broadcast_to(x.mean(0), x.shape),
         mix_all=lambda x: x,
         words=lambda positions: positions.astype(jnp.uint32),
