@@ -113,8 +113,9 @@ def _draw_methods(report: dict[str, Any]) -> Figure:
             if one["kind"] == "method" and one["name"] != one["against"]:
                 target = MOST * one["arrays"] * best[one["against"]]
                 axes.vlines(target, place - 0.45, place + 0.45, color="black", ls="--")
-        axes.set_title(f"{work['name']}, one iteration of a run", fontsize="medium")
-        axes.set_xlabel("seconds, best trial (dashed: target)", fontsize="small")
+        axes.set_title(work["name"], fontsize="medium")
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
+        axes.set_xlabel("seconds for an iteration (dashed: target)", fontsize="small")
     return figure
 
 
