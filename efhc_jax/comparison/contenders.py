@@ -33,9 +33,13 @@ def _each(name: str, *values: Any) -> list[Settings]:
     return [{name: value} for value in values]
 
 
-_THRESHOLDS = [_each("r", 10.0, 30.0, 100.0, 300.0)]
-_COMPRESSION = [_each("method.ratio", 0.01, 0.1), _each("method.gamma", 0.01, 0.03, 0.1, 0.3)]
-_TRIGGERED = [*_COMPRESSION, _each("r", 10.0, 100.0)]
+_THRESHOLDS = [_each("r", 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)]
+_COMPRESSION = [_each("method.ratio", 0.03, 0.1, 0.3), _each("method.gamma", 0.1, 0.3, 0.6, 1.0)]
+_TRIGGERED = [
+    _each("method.ratio", 0.1, 0.3),
+    _each("method.gamma", 0.1, 0.3, 1.0),
+    _each("r", 10.0, 100.0),
+]
 _SPARQ = {"method": "sparq", "local_steps": 5}
 
 CONTENDERS: dict[str, Contender] = {
@@ -49,13 +53,13 @@ CONTENDERS: dict[str, Contender] = {
             "participation.gradients": "one",
             "participation.links": "two",
         },
-        [[{"participation.links_a": p, "participation.links_b": p} for p in (0.03, 0.1, 0.3)]],
+        [[{"participation.links_a": p, "participation.links_b": p} for p in (0.1, 0.3, 0.6)]],
     ),
     "et_gossip": Contender("Event-Triggered Gossip", {"method": "copies", "policy": "gt"}, _THRESHOLDS),
     "dfedavgm": Contender(
         "DFedAvgM",
         {"method": "copies", "policy": "zt", "optimizer": "momentum"},
-        [_each("local_steps", 5, 20)],
+        [_each("local_steps", 2, 5, 20)],
     ),
     "choco": Contender("CHOCO-SGD", {"method": "choco"}, _COMPRESSION),
     "sparq": Contender("SPARQ-SGD", {**_SPARQ, "policy": "gt"}, _TRIGGERED),
@@ -65,7 +69,7 @@ CONTENDERS: dict[str, Contender] = {
     "d2": Contender("D²", {"method": "d2", "policy": "zt"}),
     "extra": Contender("EXTRA", {"method": "extra", "policy": "zt"}),
     "qg_momentum": Contender(
-        "QG-DSGDm", {"method": "qg_momentum", "policy": "zt"}, [_each("method.beta", 0.5, 0.9)]
+        "QG-DSGDm", {"method": "qg_momentum", "policy": "zt"}, [_each("method.beta", 0.2, 0.5, 0.9)]
     ),
 }
 
@@ -110,7 +114,7 @@ SIZES: dict[str, dict[str, Size]] = {
             gradients=12_000,
             eval_every=600,
             early_evaluations=7,
-            learning_rates=(0.03, 0.1, 0.3, 1.0),
+            learning_rates=(0.01, 0.03, 0.1, 0.3, 1.0),
             rounds=300,
             tuning_seeds=(1000, 1001, 1002),
             seeds=20,
@@ -118,8 +122,8 @@ SIZES: dict[str, dict[str, Size]] = {
         "lenet5": Size(
             dataset="fashion_mnist",
             gradients=3_000,
-            eval_every=600,
-            early_evaluations=5,
+            eval_every=1_000,
+            early_evaluations=4,
             learning_rates=(0.03, 0.1, 0.3, 1.0),
             rounds=300,
             tuning_seeds=(1000,),
@@ -161,7 +165,7 @@ def at_edges(candidate: Candidate, size: Size) -> list[str]:
     """The tuned settings that have the first or last of three or more values that were tried.
 
     Example:
-        >>> at_edges(Candidate("efhc", 0, {"r": 300.0, "learning_rate": 0.1}), SIZES["full"]["svm"])
+        >>> at_edges(Candidate("efhc", 0, {"r": 1000.0, "learning_rate": 0.1}), SIZES["full"]["svm"])
         ['r']
     """
     rates = [{"learning_rate": rate} for rate in size.learning_rates]
