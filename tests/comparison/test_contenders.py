@@ -35,7 +35,7 @@ def test_candidates_are_different_experiments_with_equally_many_gradients(conten
 
 def test_every_step_size_is_tried_with_every_combination():
     settings = [one.settings for one in all_candidates("choco")]
-    assert len(settings) == 2 * 4 * len(FULL.learning_rates)
+    assert len(settings) == 3 * 4 * len(FULL.learning_rates)
     assert {"method.ratio": 0.1, "method.gamma": 0.3, "learning_rate": 0.03} in settings
 
 
@@ -57,5 +57,6 @@ def test_the_first_and_last_of_three_or_more_values_are_at_an_edge():
     low, middle, high = FULL.learning_rates[0], FULL.learning_rates[1], FULL.learning_rates[-1]
     assert edges("dpsgd", learning_rate=low) == edges("dpsgd", learning_rate=high) == ["learning_rate"]
     assert edges("dpsgd", learning_rate=middle) == []
-    assert edges("dfedavgm", local_steps=5, learning_rate=middle) == [], "of two, both are"
-    assert edges(BASELINE, r=10.0, learning_rate=low) == ["r", "learning_rate"]
+    assert edges(BASELINE, r=3.0, learning_rate=low) == ["r", "learning_rate"]
+    sparq = {"r": 10.0, "method.ratio": 0.1, "method.gamma": 0.3}
+    assert edges("sparq", **sparq, learning_rate=middle) == [], "of two values both are"
