@@ -20,7 +20,7 @@ class Compressor(NamedTuple):
     `compress`, Python numbers for the others.
 
     Attributes:
-        compress: function from the vectors (device, *parameters), the settings and `words` to the
+        compress: function from the vectors, one row for each device, the settings and `words` to the
             compressed vectors, in the same shape, and the bits of a message of each device. `words`
             is a function from positions to random 32-bit words, which are new in every iteration. It is
             traced into the compiled program, so use array operations. NaN must remain in what it
