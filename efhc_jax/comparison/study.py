@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from efhc_jax.data import Dataset
 
 
+_SWEEPS_REMEMBERED = 20
+
 Choices = dict[str, list[Candidate | None]]  # of each contender, for each criterion
 
 
@@ -61,6 +63,7 @@ def tune(study: Study) -> list[Tuned]:
     seeds, found = list(study.size.tuning_seeds), []
     for number, group in enumerate(groups, start=1):
         first = group[0]
+        _forget_programs(number)
         study.say(f"{study.model}, tuning {number} of {len(groups)}: {_named(first, 'learning_rate')}")
         grid = _swept(
             study,
@@ -98,6 +101,7 @@ def compete(study: Study, chosen: Choices) -> dict[tuple[str, int], xarray.Datas
     distinct = list({(one.contender, one.number): one for one in every}.values())
     found = {}
     for number, one in enumerate(distinct, start=1):
+        _forget_programs(number)
         study.say(f"{study.model}, comparing {number} of {len(distinct)}: {_named(one)}")
         name = f"runs/{one.contender}-{one.number}"
         found[one.contender, one.number] = _swept(study, one, name, seed=list(range(study.size.seeds)))
@@ -129,6 +133,14 @@ def accuracies(
             "seed": range(study.size.seeds),
         },
     )
+
+
+def _forget_programs(number: int) -> None:
+    """Forget compiled programs now and then: those of a hundred sweeps fill the memory for code."""
+    if number % _SWEEPS_REMEMBERED == 0:
+        import jax
+
+        jax.clear_caches()
 
 
 def _swept(study: Study, candidate: Candidate, folder: str, **axes: Any) -> xarray.Dataset:

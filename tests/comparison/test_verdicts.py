@@ -15,7 +15,7 @@ NAMES = ["efhc", "dpsgd", "choco", "tracking", "d2"]
 SEEDS = 10
 STUDY = Study("svm", SIZES["full"]["svm"]._replace(seeds=SEEDS), NAMES, data=None, out=None)
 CHOICES = {name: [Candidate(name, 0, {"learning_rate": 0.1})] * 3 for name in NAMES} | {
-    "efhc": [Candidate("efhc", 9, {"r": 300.0, "learning_rate": 0.3})] * 3,
+    "efhc": [Candidate("efhc", 9, {"r": 1000.0, "learning_rate": 0.3})] * 3,
     "d2": [None] * 3,
 }
 
@@ -79,10 +79,10 @@ def test_one_diverged_seed_leaves_no_verdict():
 
 def test_tables_have_a_row_per_contender_and_mark_edges(rows):
     text = as_markdown(STUDY, rows)
-    assert text.count("| EF-HC | r 300\\*, step size 0.3 |") == 3
+    assert text.count("| EF-HC | r 1000\\*, step size 0.3 |") == 3
     assert "SVM within the bits of 300 rounds" in text
     assert "all 12 comparisons" in text
-    assert "| CHOCO-SGD | `method=choco` | ratio 0.01, 0.1; gamma 0.01, 0.03, 0.1, 0.3 |" in text
+    assert "| CHOCO-SGD | `method=choco` | ratio 0.03, 0.1, 0.3; gamma 0.1, 0.3, 0.6, 1 |" in text
 
 
 def test_what_programs_read_is_plain_json(rows):
