@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from efhc_jax.data import Dataset
 
 
-_SWEEPS_REMEMBERED = 20
+_SWEEPS_REMEMBERED = 20  # whose compiled programs are kept
 
 Choices = dict[str, list[Candidate | None]]  # of each contender, for each criterion
 

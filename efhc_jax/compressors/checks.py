@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from efhc_jax.compressors import COMPRESSORS
 from efhc_jax.compressors.base import SETTINGS, Compressor
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import said_of_member
+from efhc_jax.members import check_functions, said_of_member
 from efhc_jax.members.tracing import called_of_host, explained
 
 _DEVICES = 3  # of the vectors that a compressor is tried on
@@ -29,10 +29,7 @@ def check_compressor(name: str, compressor: Any) -> None:
             f"{source}: is a {type(compressor).__name__}; register "
             "efhc_jax.Compressor(compress, numbers, uses, contraction)"
         )
-    for function in ("compress", "numbers", "contraction"):
-        value = getattr(compressor, function)
-        if not callable(value):
-            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    check_functions(source, compressor, ("compress", "numbers", "contraction"))
     if not (isinstance(compressor.uses, tuple) and set(compressor.uses) <= set(SETTINGS)):
         raise ExperimentError(
             f"{source}: uses={compressor.uses!r}; give a tuple of some of {', '.join(SETTINGS)}"

@@ -4,7 +4,7 @@ A member is a NamedTuple of pure functions, and a frozen dataclass of its own pa
 dataclass alone follow validation, flags, tables in TOML files, storage, and axes of a sweep.
 """
 
-from efhc_jax.members.failures import said_of_member
+from efhc_jax.members.failures import check_functions, said_of_member
 from efhc_jax.members.limits import Limit, shown
 from efhc_jax.members.parameters import (
     Parameter,
@@ -20,6 +20,7 @@ __all__ = [
     "Limit",
     "Parameter",
     "Registry",
+    "check_functions",
     "declared",
     "is_traced",
     "lazily",

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from efhc_jax.errors import EfhcError, ExperimentError, first_line
 
 _PACKAGE = str(Path(__file__).parents[1])
+
+
+def check_functions(
+    source: str, member: Any, required: Sequence[str] = (), optional: Sequence[str] = ()
+) -> None:
+    """Raise unless fields of a member are functions.
+
+    Args:
+        source: the member, such as `graph='mine'`.
+        member: the member.
+        required: the fields that must be functions.
+        optional: those that may also be None.
+
+    Raises:
+        ExperimentError: one of them is something else.
+    """
+    for name in (*required, *optional):
+        value = getattr(member, name)
+        if not callable(value) and not (name in optional and value is None):
+            raise ExperimentError(f"{source}: {name}={value!r} is not a function")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import declared, make_parameters
+from efhc_jax.members import check_functions, declared, make_parameters
 from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
 from efhc_jax.methods import METHODS
 from efhc_jax.methods.base import Method, Turn, Updated, first_memory
@@ -35,10 +35,7 @@ def check_method(name: str, method: Any, parameters: Any = None, shape: tuple[in
         raise ExperimentError(
             f"{source}: is a {type(method).__name__}; register efhc_jax.Method(update)"
         )
-    for function in ("update", "init"):
-        value = getattr(method, function)
-        if not callable(value) and not (function == "init" and value is None):
-            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    check_functions(source, method, ("update",), optional=("init",))
     unknown = set(method.steadied_by) - set(declared(method, source))
     if unknown:
         raise ExperimentError(

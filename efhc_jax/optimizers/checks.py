@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Float
 
 from efhc_jax.errors import EfhcError, ExperimentError
-from efhc_jax.members import declared, make_parameters
+from efhc_jax.members import check_functions, declared, make_parameters
 from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
 from efhc_jax.optimizers.base import Optimizer, direction, start
 
@@ -39,8 +39,7 @@ def check_optimizer(
             f"{source}: is a {type(optimizer).__name__}; register efhc_jax.Optimizer(make), where make "
             "gives an optax transformation"
         )
-    if not callable(optimizer.make):
-        raise ExperimentError(f"{source}: make={optimizer.make!r} is not a function")
+    check_functions(source, optimizer, ("make",))
     declared(optimizer, source)
     given = make_parameters(optimizer, {}) if parameters is None else parameters
     values = as_arrays(optimizer, given)

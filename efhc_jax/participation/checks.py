@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import declared, said_of_member
+from efhc_jax.members import check_functions, declared, said_of_member
 from efhc_jax.members.tracing import explained
 from efhc_jax.network.dynamics.base import Snapshot
 from efhc_jax.network.slots import Network, as_matrix, devices_of
@@ -38,10 +38,7 @@ def check_participation(name: str, participation: Any) -> None:
         raise ExperimentError(
             f"{source}: is a {type(participation).__name__}; register efhc_jax.Participation(…)"
         )
-    for function in _FUNCTIONS:
-        value = getattr(participation, function)
-        if not callable(value) and value is not None:
-            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    check_functions(source, participation, optional=_FUNCTIONS)
     declared(participation, source)
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import declared, make_parameters
+from efhc_jax.members import check_functions, declared, make_parameters
 from efhc_jax.members.tracing import as_arrays, differs, explained
 from efhc_jax.policies import POLICIES, local
 from efhc_jax.policies.base import Policy, Situation, decide, first_memory
@@ -50,10 +50,7 @@ def check_policy(name: str, policy: Any, devices: int) -> None:
     source = f"policy={name!r}"
     if not isinstance(policy, Policy):
         raise ExperimentError(f"{source}: is a {type(policy).__name__}; register efhc_jax.Policy(fires)")
-    for function in ("fires", "init"):
-        value = getattr(policy, function)
-        if not callable(value) and not (function == "init" and value is None):
-            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    check_functions(source, policy, ("fires",), optional=("init",))
     declared(policy, source)
     now = _situation(devices)
     parameters = jax.eval_shape(lambda: as_arrays(policy, make_parameters(policy, {})))

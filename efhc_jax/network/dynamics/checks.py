@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from efhc_jax.errors import ExperimentError
-from efhc_jax.members import declared, said_of_member
+from efhc_jax.members import check_functions, declared, said_of_member
 from efhc_jax.members.tracing import differs, explained
 from efhc_jax.network.dynamics.base import (
     Drawing,
@@ -24,7 +24,7 @@ from efhc_jax.network.split_lists import SplitLists
 
 _FIRST = 3  # iterations whose links are checked
 _MOST_DEVICES = 1_000  # of a network whose links are checked
-_FUNCTIONS = ("at", "init", "draw", "fit", "room", "links", "problem")
+_OPTIONAL = ("init", "draw", "fit", "room", "links", "problem")
 
 
 def check_dynamics(name: str, dynamics: Any) -> None:
@@ -38,10 +38,7 @@ def check_dynamics(name: str, dynamics: Any) -> None:
         raise ExperimentError(
             f"{source}: is a {type(dynamics).__name__}; register efhc_jax.Dynamics(at)"
         )
-    for function in _FUNCTIONS:
-        value = getattr(dynamics, function)
-        if not callable(value) and not (function != "at" and value is None):
-            raise ExperimentError(f"{source}: {function}={value!r} is not a function")
+    check_functions(source, dynamics, ("at",), optional=_OPTIONAL)
     declared(dynamics, source)
 
 
