@@ -12,7 +12,7 @@ from efhc_jax.compressors import COMPRESSORS
 from efhc_jax.compressors.base import SETTINGS, Compressor
 from efhc_jax.errors import ExperimentError
 from efhc_jax.members import check_functions, said_of_member
-from efhc_jax.members.tracing import called_of_host, explained
+from efhc_jax.members.tracing import check_leaves_out_host, explained
 
 _DEVICES = 3  # of the vectors that a compressor is tried on
 
@@ -68,11 +68,7 @@ def check_compression(name: str, settings: Any, arrays: Any, shape: tuple[int, .
     _check_shape(source, "vectors", found[0], vectors, "as the vectors that it takes")
     bits = jax.ShapeDtypeStruct((_DEVICES,), vectors.dtype)
     _check_shape(source, "bits", found[1], bits, "a number for each device")
-    if called := called_of_host(program.jaxpr):
-        raise ExperimentError(
-            f"{source}: compress calls Python in every iteration, by {called[0]}; "
-            "use jax.numpy, without callbacks and jax.debug"
-        )
+    check_leaves_out_host(source, "compress calls Python in every iteration", program.jaxpr)
     with said_of_member(source, "numbers"):
         numbers = compressor.numbers(math.prod(shape), settings)
     if not (isinstance(numbers, int | float) and 0 < numbers < math.inf):

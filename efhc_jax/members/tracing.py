@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
+from efhc_jax.errors import ExperimentError
 from efhc_jax.members.failures import raised
 from efhc_jax.members.parameters import declared, is_traced
 
@@ -86,6 +87,18 @@ def differs(one: Any, other: Any) -> str:
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             return f"{after.dtype} {after.shape} in place of {before.dtype} {before.shape}"
     return ""
+
+
+def check_leaves_out_host(source: str, problem: str, program: Jaxpr) -> None:
+    """Raise if a function of a member calls Python from the compiled program.
+
+    Raises:
+        ExperimentError: it does; the message has the problem, the operation and what to do.
+    """
+    if called := called_of_host(program):
+        raise ExperimentError(
+            f"{source}: {problem}, by {called[0]}; use jax.numpy, without callbacks and jax.debug"
+        )
 
 
 def called_of_host(program: Jaxpr) -> list[str]:

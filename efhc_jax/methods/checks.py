@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from efhc_jax.errors import ExperimentError
 from efhc_jax.members import check_functions, declared, make_parameters
-from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
+from efhc_jax.members.tracing import as_arrays, check_leaves_out_host, differs, explained
 from efhc_jax.methods import METHODS
 from efhc_jax.methods.base import Method, Turn, Updated, first_memory
 
@@ -64,11 +64,7 @@ def check_method(name: str, method: Any, parameters: Any = None, shape: tuple[in
             f"{source}: keeps_copies={method.keeps_copies}, so update must return "
             + ("copies and bits" if method.keeps_copies else "neither copies nor bits")
         )
-    if called := called_of_host(program.jaxpr):
-        raise ExperimentError(
-            f"{source}: update calls Python in every iteration, by {called[0]}; "
-            "use jax.numpy, without callbacks and jax.debug"
-        )
+    check_leaves_out_host(source, "update calls Python in every iteration", program.jaxpr)
 
 
 def _traced(source: str, name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:

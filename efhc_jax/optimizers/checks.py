@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from efhc_jax.errors import EfhcError, ExperimentError
 from efhc_jax.members import check_functions, declared, make_parameters
-from efhc_jax.members.tracing import as_arrays, called_of_host, differs, explained
+from efhc_jax.members.tracing import as_arrays, check_leaves_out_host, differs, explained
 from efhc_jax.optimizers.base import Optimizer, direction, start
 
 _DEVICES = 2  # of the models that an optimizer is tried on
@@ -93,11 +93,7 @@ def _check_update(source: str, optimizer: Optimizer, parameters: Any, shape: tup
             f"{source}: update changes the state that init gives, {other}; "
             "return the same structure, shapes and types"
         )
-    if called := called_of_host(program.jaxpr):
-        raise ExperimentError(
-            f"{source}: update calls Python in every step, by {called[0]}; "
-            "use jax.numpy, without callbacks and jax.debug"
-        )
+    check_leaves_out_host(source, "update calls Python in every step", program.jaxpr)
 
 
 def _first_directions(
